@@ -1,0 +1,13 @@
+# Flags for our own code only; they never reach a consumer.
+add_library(tinkxx_own_flags INTERFACE)
+target_compile_options(tinkxx_own_flags INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+    -Woverloaded-virtual -Wcast-align -Wformat=2 -Wimplicit-fallthrough)
+if(TINKXX_WERROR)
+    target_compile_options(tinkxx_own_flags INTERFACE -Werror)
+endif()
+if(TINKXX_SANITIZE)
+    target_compile_options(tinkxx_own_flags INTERFACE
+        -fsanitize=${TINKXX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(tinkxx_own_flags INTERFACE -fsanitize=${TINKXX_SANITIZE})
+endif()

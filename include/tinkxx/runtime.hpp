@@ -1,0 +1,87 @@
+#pragma once
+
+#include <tinkxx/log.hpp>
+#include <tinkxx/scheduler.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace tinkxx {
+
+/// Runs continuations, coroutine resumptions, observers and log sinks.
+class Executor {
+public:
+    virtual ~Executor() = default;
+    /// Runs `task` soon, each exactly once, or destroys it if it never will. Any thread.
+    virtual void run(Task task) = 0;
+};
+
+/// Runs each task inside `run`, on the I/O thread: the fastest, for callbacks that are quick
+/// and never block.
+[[nodiscard]] std::shared_ptr<Executor> inline_executor();
+
+/// How a `Runtime` works. Every field has a working default.
+struct RuntimeOptions {
+    /// 1: an I/O thread of its own. 0: none; the caller lends its thread with `poll()`, and
+    /// waiting for a future polls.
+    int threads{1};
+    /// Where callbacks run. Empty: one thread, started with the first callback; with
+    /// `threads = 0` the loop itself.
+    std::shared_ptr<Executor> executor{};
+    /// Replaces time, timers, chance and the queue, e.g. by `testing::ManualClock`. Needs
+    /// `threads = 0`.
+    std::shared_ptr<Scheduler> scheduler{};
+    /// Seeds all chance. Empty: from the operating system.
+    std::optional<std::uint64_t> seed{};
+    /// Receives log lines of level `log_level` and above. Empty: warnings and errors to stderr.
+    LogSink log{};
+    LogLevel log_level{LogLevel::warning};
+};
+
+namespace detail {
+class RuntimeCore;
+}
+
+/// The threads and the clock that clients run on. Clients that are given none share one, which
+/// starts with the first of them and ends with the last.
+///
+/// A cheap handle: copies share one runtime, which shuts down with its last handle. Every
+/// member may be called from any thread unless it says otherwise.
+class Runtime {
+public:
+    /// A runtime of one's own. Throws `ValidationError` for options that do not fit together.
+    Runtime();
+    explicit Runtime(RuntimeOptions options);
+    /// The default that clients share; starts it if no client holds it.
+    [[nodiscard]] static Runtime shared();
+
+    /// With `threads = 0`: runs what is due and returns whether anything was. Throws
+    /// `UsageError` on a runtime that has its own thread, and from within a callback.
+    bool poll();
+    /// As `poll()`, but waits for at most `limit` for something to be due.
+    bool poll(std::chrono::nanoseconds limit);
+
+    /// Ends everything under way with a cancellation error and leaves no thread. Waits for at
+    /// most the one callback that is running; called from a callback or the I/O thread it
+    /// returns at once and the threads end by themselves. Safe to call twice.
+    void shutdown() noexcept;
+
+    /// The loop's clock and queue. Lives as long as the runtime.
+    [[nodiscard]] Scheduler& scheduler() const noexcept;
+
+    /// For the library's own use.
+    [[nodiscard]] std::shared_ptr<detail::RuntimeCore> const& core() const noexcept {
+        return core_;
+    }
+
+private:
+    explicit Runtime(std::shared_ptr<detail::RuntimeCore> core) noexcept;
+
+    class Owner;
+    std::shared_ptr<Owner> owner_;  // shuts down with its last copy
+    std::shared_ptr<detail::RuntimeCore> core_;
+};
+
+}  // namespace tinkxx

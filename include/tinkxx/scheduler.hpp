@@ -1,0 +1,89 @@
+#pragma once
+
+#include <tinkxx/detail/unique_function.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+namespace tinkxx {
+
+/// Monotonic time: every deadline, delay and timeout (R-CONV-01).
+using TimePoint = std::chrono::steady_clock::time_point;
+/// Time of day: only for display, HTTP dates, token expiry and telemetry.
+using WallTime = std::chrono::system_clock::time_point;
+/// A piece of deferred work; move-only.
+using Task = detail::UniqueFunction<void()>;
+
+class Scheduler;
+
+/// How late a timer may fire. Neither is ever early.
+enum class Precision : std::uint8_t {
+    exact,   ///< at the first turn at or after its time: backoffs, retries, poll spacing
+    coarse,  ///< up to one tick (16 ms) late, and cheaper: deadlines, idle times
+};
+
+/// Something that wants to be called at a time. Meant to be a base of the object that waits:
+/// arming it never allocates. Destroying it disarms it. Loop thread only.
+class Timer {
+public:
+    Timer() noexcept = default;
+    Timer(Timer const&) = delete;
+    Timer& operator=(Timer const&) = delete;
+
+    /// Called once per arming, on the loop thread; may arm itself again or destroy itself.
+    virtual void on_time() = 0;
+
+    [[nodiscard]] bool armed() const noexcept { return owner_ != nullptr; }
+
+    /// Where a `Scheduler` keeps its bookkeeping; of no use to anyone else.
+    struct Links {
+        Timer* child{};
+        Timer* next{};
+        Timer* previous{};
+        TimePoint when{};
+        std::uint64_t order{};
+        std::uint16_t slot{};
+    };
+
+protected:
+    ~Timer();
+
+private:
+    friend class TimerAccess;
+    Scheduler* owner_{};
+    Links links_{};
+};
+
+/// The only source of time, timers, chance and deferred work in the library. The real one runs
+/// on a `Runtime`; `testing::ManualClock` moves when a test says so.
+///
+/// Members are for the loop thread, except `post` and `on_loop`.
+class Scheduler {
+public:
+    virtual ~Scheduler() = default;
+
+    /// Frozen within one turn of the loop.
+    [[nodiscard]] virtual TimePoint now() const noexcept = 0;
+    [[nodiscard]] virtual WallTime wall() const noexcept = 0;
+    /// A number to seed one generator with, from the stream of that name: two machines with
+    /// their own streams do not disturb each other's draws.
+    [[nodiscard]] virtual std::uint64_t entropy(std::string_view stream) = 0;
+    /// Calls `timer.on_time()` once at `when` or later; an armed timer is moved. Timers of one
+    /// precision with equal times are called in the order in which they were armed.
+    virtual void arm(Timer& timer, TimePoint when, Precision precision) noexcept = 0;
+    /// After this `timer` is not called. Harmless if it is not armed.
+    virtual void disarm(Timer& timer) noexcept = 0;
+    /// Runs `task` on the loop, after everything posted before it and never inside this call.
+    /// Any thread. Tasks that a closing loop no longer runs are destroyed unrun.
+    virtual void post(Task task) = 0;
+    /// Whether the caller is on this scheduler's loop. Any thread.
+    [[nodiscard]] virtual bool on_loop() const noexcept = 0;
+
+    /// Runs what is due; if nothing is, waits for at most `limit` for something to be, and runs
+    /// that. True if anything was run. Called by the thread that lends itself to the loop (a
+    /// `Runtime` does this); never from within a task or timer.
+    virtual bool turn(std::chrono::nanoseconds limit) = 0;
+};
+
+}  // namespace tinkxx

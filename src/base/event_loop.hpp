@@ -1,0 +1,63 @@
+#pragma once
+
+#include <tinkxx/scheduler.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace tinkxx::base {
+
+/// Work that is put off to the end of the current turn, such as flushing a connection that
+/// several requests wrote to. Intrusive, so that putting off never allocates. Loop thread only.
+class TurnEnd {
+public:
+    TurnEnd() noexcept = default;
+    TurnEnd(TurnEnd const&) = delete;
+    TurnEnd& operator=(TurnEnd const&) = delete;
+    /// May put off again; that is then done before the turn is over.
+    virtual void on_turn_end() = 0;
+
+protected:
+    ~TurnEnd();
+
+private:
+    friend class EventLoop;
+    EventLoop* loop_{};
+    TurnEnd* previous_{};
+    TurnEnd* next_{};
+};
+
+/// The real `Scheduler`: steady clock, timer queue, batched queue from other threads, and an
+/// Asio reactor for sockets.
+class EventLoop final : public Scheduler {
+public:
+    explicit EventLoop(std::optional<std::uint64_t> seed = std::nullopt);
+    ~EventLoop() override;
+
+    TimePoint now() const noexcept override;
+    WallTime wall() const noexcept override;
+    std::uint64_t entropy(std::string_view stream) override;
+    void arm(Timer& timer, TimePoint when, Precision precision) noexcept override;
+    void disarm(Timer& timer) noexcept override;
+    void post(Task task) override;
+    bool on_loop() const noexcept override;
+    bool turn(std::chrono::nanoseconds limit) override;
+
+    /// Calls `work.on_turn_end()` before this turn is over, in the order of the first request.
+    /// Harmless if it waits already.
+    void at_turn_end(TurnEnd& work) noexcept;
+
+    /// For sockets and name look-ups; run by `turn`.
+    boost::asio::io_context& io() noexcept;
+
+private:
+    friend class TurnEnd;
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tinkxx::base

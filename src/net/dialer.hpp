@@ -1,0 +1,52 @@
+#pragma once
+
+#include "net/stream.hpp"
+#include "net/url.hpp"
+
+#include <tinkxx/net_transport.hpp>
+
+#include <memory>
+#include <string>
+
+namespace tinkxx::base {
+class EventLoop;
+}
+
+namespace tinkxx::net {
+
+/// Told how an attempt to connect ended: exactly one of the two, never from inside `dial`.
+/// The attempt may be destroyed inside either.
+class DialOwner {
+public:
+    virtual void on_connected(std::unique_ptr<Stream> stream) = 0;
+    virtual void on_dial_failed(FailureKind kind, std::string message) = 0;
+
+protected:
+    ~DialOwner() = default;
+};
+
+/// One attempt under way. Destroying it abandons the attempt without a call to its owner.
+class Dial {
+public:
+    virtual ~Dial() = default;
+};
+
+/// Opens connections: looks the name up off the loop, races IPv6 and IPv4 addresses, goes
+/// through a proxy, and does the TLS handshake with verification, SNI, ALPN and resumption.
+/// It has no time limit of its own: the caller abandons an attempt that takes too long.
+class Dialer {
+public:
+    /// Throws `ValidationError` for unreadable files and bad proxy URLs.
+    Dialer(base::EventLoop& loop, NetOptions const& options);
+    ~Dialer();
+
+    /// ALPN offers h2 and http/1.1 for `automatic`, else the one that `version` names.
+    [[nodiscard]] std::unique_ptr<Dial> dial(Origin const& origin, HttpVersion version,
+                                             DialOwner& owner);
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tinkxx::net

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <tinkxx/result.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tinkxx::net {
+
+/// Where connections go: scheme, host and port.
+struct Origin {
+    bool tls{false};
+    std::string host{};  ///< lower case; IPv6 without brackets
+    std::uint16_t port{0};
+
+    bool operator==(Origin const&) const = default;
+    /// As in a `Host` header: brackets around IPv6, the port only if it is not the default.
+    [[nodiscard]] std::string authority() const;
+};
+
+/// An absolute http or https URL, taken apart.
+struct Url {
+    Origin origin{};
+    std::string target{};  ///< path and query, at least "/"; no fragment
+};
+
+/// Takes `text` apart. Refuses other schemes, user names (a credential in a URL ends up in
+/// logs), empty hosts, ports out of range, spaces and control characters. The error's message
+/// names the URL, without any credential in it.
+[[nodiscard]] Result<Url> parse_url(std::string_view text);
+
+/// The URL that `reference` (a Location header) means, seen from `base`.
+[[nodiscard]] Result<std::string> resolve_reference(std::string_view base, std::string_view reference);
+
+}  // namespace tinkxx::net
