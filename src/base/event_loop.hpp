@@ -11,6 +11,8 @@ class io_context;
 
 namespace tinkxx::base {
 
+class EventLoop;
+
 /// Work that is put off to the end of the current turn, such as flushing a connection that
 /// several requests wrote to. Intrusive, so that putting off never allocates. Loop thread only.
 class TurnEnd {
