@@ -80,6 +80,9 @@ struct ErrorDetails {
 class Error : public std::exception {
 public:
     explicit Error(ErrorDetails details);
+    /// As another error, without a copy of its details; `details` must not be null.
+    explicit Error(std::shared_ptr<ErrorDetails const> details) noexcept
+        : details_{std::move(details)} {}
 
     char const* what() const noexcept override { return details_->message.c_str(); }
 

@@ -47,7 +47,7 @@ public:
     };
 
 protected:
-    ~Timer();
+    virtual ~Timer();
 
 private:
     friend class TimerAccess;
@@ -77,11 +77,12 @@ public:
     /// Runs `task` on the loop, after everything posted before it and never inside this call.
     /// Any thread. Tasks that a closing loop no longer runs are destroyed unrun.
     virtual void post(Task task) = 0;
-    /// Whether the caller is on this scheduler's loop. Any thread.
+    /// Whether the caller is on this scheduler's loop, that is, inside `turn`. Any thread.
     [[nodiscard]] virtual bool on_loop() const noexcept = 0;
 
     /// Runs what is due; if nothing is, waits for at most `limit` for something to be, and runs
-    /// that. True if anything was run. Called by the thread that lends itself to the loop (a
+    /// that. True if anything was run; false before `limit` is over (by its own clock) only if
+    /// nothing ever will be until someone else acts. Called by the thread that lends itself to the loop (a
     /// `Runtime` does this); never from within a task or timer.
     virtual bool turn(std::chrono::nanoseconds limit) = 0;
 };

@@ -2,6 +2,9 @@
 
 #include <tinkxx/scheduler.hpp>
 
+#include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -24,7 +27,7 @@ public:
     virtual void on_turn_end() = 0;
 
 protected:
-    ~TurnEnd();
+    virtual ~TurnEnd();
 
 private:
     friend class EventLoop;
@@ -55,6 +58,12 @@ public:
 
     /// For sockets and name look-ups; run by `turn`.
     boost::asio::io_context& io() noexcept;
+
+    /// Who hears of exceptions that escape a task, timer, turn-end work or socket handler; the
+    /// loop goes on. Set before the first turn; without one they are dropped.
+    void on_exception(std::function<void(std::exception_ptr)> handler);
+    /// Destroys what was posted and, from now on, what is posted. Not inside a turn.
+    void close() noexcept;
 
 private:
     friend class TurnEnd;

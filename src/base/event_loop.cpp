@@ -1,0 +1,253 @@
+#include "base/event_loop.hpp"
+
+#include "base/entropy.hpp"
+#include "base/timer_queue.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace tinkxx::base {
+namespace {
+
+/// A turn that this thread is in; there are several if one loop's work turns another.
+struct Turn {
+    EventLoop const* loop;
+    Turn* outer;
+};
+thread_local Turn* innermost = nullptr;
+
+class InTurn {
+public:
+    explicit InTurn(EventLoop const& loop) noexcept : turn_{&loop, innermost} {
+        innermost = &turn_;
+    }
+    ~InTurn() { innermost = turn_.outer; }
+    InTurn(InTurn const&) = delete;
+    InTurn& operator=(InTurn const&) = delete;
+
+private:
+    Turn turn_;
+};
+
+}  // namespace
+
+struct EventLoop::Impl {
+    explicit Impl(EventLoop& loop, std::uint64_t seed)
+        : entropy{seed}, now{std::chrono::steady_clock::now()}, timers{loop, now} {}
+
+    boost::asio::io_context io{1};
+    boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_running{
+        io.get_executor()};
+    Entropy entropy;
+    TimePoint now;
+    TimerQueue timers;
+    TurnEnd* first_end{};
+    TurnEnd* last_end{};
+    std::function<void(std::exception_ptr)> handler;
+    std::vector<Task> batch;
+
+    // Guards the queue between the posting threads and the loop. `asleep` is set, under the lock
+    // and with an empty queue, before the loop blocks; whoever clears it owes one wake-up. So a
+    // burst of posts costs one, and a running loop costs none.
+    std::mutex mutex;
+    std::vector<Task> posted;
+    bool asleep{false};
+    bool closed{false};
+
+    void refresh() noexcept { now = std::chrono::steady_clock::now(); }
+
+    void report() noexcept {
+        try {
+            if (handler) handler(std::current_exception());
+        } catch (...) {
+            // Nobody is left to tell.
+        }
+    }
+
+    /// Runs what was posted before this call.
+    bool drain() {
+        {
+            std::scoped_lock const lock{mutex};
+            asleep = false;
+            if (posted.empty()) return false;
+            std::swap(posted, batch);
+        }
+        for (auto& task : batch) {
+            try {
+                auto own = std::move(task);  // gone before the next one runs
+                own();
+            } catch (...) {
+                report();
+            }
+        }
+        batch.clear();
+        return true;
+    }
+
+    bool fire() {
+        bool fired = false;
+        for (;;) {
+            try {
+                return timers.fire(now) || fired;
+            } catch (...) {
+                fired = true;
+                report();
+            }
+        }
+    }
+
+    bool end_turn() {
+        if (first_end == nullptr) return false;
+        while (first_end != nullptr) {
+            auto& work = *first_end;
+            unlink(work);
+            try {
+                work.on_turn_end();
+            } catch (...) {
+                report();
+            }
+        }
+        return true;
+    }
+
+    bool run_due() {
+        bool const drained = drain();
+        bool const fired = fire();
+        return end_turn() || drained || fired;
+    }
+
+    bool poll() {
+        try {
+            return io.poll() > 0;
+        } catch (...) {
+            report();
+            return true;
+        }
+    }
+
+    /// Blocks until a socket, a post, a timer or `deadline` calls.
+    bool wait(TimePoint deadline) {
+        auto const until = std::min(deadline, timers.next_due().value_or(TimePoint::max()));
+        if (until <= now) return poll();
+        {
+            std::scoped_lock const lock{mutex};
+            if (!posted.empty()) return true;
+            asleep = true;
+        }
+        try {
+            auto const ran = until == TimePoint::max() ? io.run_one() : io.run_one_until(until);
+            if (ran == 0) return false;
+            poll();
+            return true;
+        } catch (...) {
+            report();
+            return true;
+        }
+    }
+
+    void link(EventLoop& loop, TurnEnd& work) noexcept {
+        work.loop_ = &loop;
+        work.previous_ = last_end;
+        work.next_ = nullptr;
+        (last_end != nullptr ? last_end->next_ : first_end) = &work;
+        last_end = &work;
+    }
+
+    void unlink(TurnEnd& work) noexcept {
+        (work.previous_ != nullptr ? work.previous_->next_ : first_end) = work.next_;
+        (work.next_ != nullptr ? work.next_->previous_ : last_end) = work.previous_;
+        work.loop_ = nullptr;
+        work.previous_ = work.next_ = nullptr;
+    }
+};
+
+TurnEnd::~TurnEnd() {
+    if (loop_ != nullptr) loop_->impl_->unlink(*this);
+}
+
+EventLoop::EventLoop(std::optional<std::uint64_t> seed)
+    : impl_{std::make_unique<Impl>(*this, seed ? *seed : random_seed())} {}
+
+EventLoop::~EventLoop() {
+    close();
+    while (impl_->first_end != nullptr) impl_->unlink(*impl_->first_end);
+}
+
+TimePoint EventLoop::now() const noexcept { return impl_->now; }
+
+WallTime EventLoop::wall() const noexcept { return std::chrono::system_clock::now(); }
+
+std::uint64_t EventLoop::entropy(std::string_view stream) { return impl_->entropy.draw(stream); }
+
+void EventLoop::arm(Timer& timer, TimePoint when, Precision precision) noexcept {
+    impl_->timers.arm(timer, when, precision);
+}
+
+void EventLoop::disarm(Timer& timer) noexcept { impl_->timers.disarm(timer); }
+
+void EventLoop::post(Task task) {
+    bool wake = false;
+    {
+        std::scoped_lock const lock{impl_->mutex};
+        if (!impl_->closed) {
+            impl_->posted.push_back(std::move(task));
+            wake = std::exchange(impl_->asleep, false);
+        }
+    }
+    if (wake) boost::asio::post(impl_->io, [] {});
+    // After close, `task` is destroyed here, outside of the lock: it may own anything.
+}
+
+bool EventLoop::on_loop() const noexcept {
+    for (auto const* turn = innermost; turn != nullptr; turn = turn->outer) {
+        if (turn->loop == this) return true;
+    }
+    return false;
+}
+
+bool EventLoop::turn(std::chrono::nanoseconds limit) {
+    InTurn const guard{*this};
+    auto& impl = *impl_;
+    impl.refresh();
+    bool worked = impl.run_due();
+    if (worked || limit <= std::chrono::nanoseconds::zero()) {
+        worked = impl.poll() || worked;
+        impl.refresh();
+        return impl.run_due() || worked;
+    }
+    auto const deadline = limit < TimePoint::max() - impl.now ? impl.now + limit : TimePoint::max();
+    // More than once only if the wait ended for a timer that has been disarmed.
+    do {
+        worked = impl.wait(deadline);
+        impl.refresh();
+        worked = impl.run_due() || worked;
+    } while (!worked && impl.now < deadline);
+    return worked;
+}
+
+void EventLoop::at_turn_end(TurnEnd& work) noexcept {
+    if (work.loop_ == nullptr) impl_->link(*this, work);
+}
+
+boost::asio::io_context& EventLoop::io() noexcept { return impl_->io; }
+
+void EventLoop::on_exception(std::function<void(std::exception_ptr)> handler) {
+    impl_->handler = std::move(handler);
+}
+
+void EventLoop::close() noexcept {
+    std::vector<Task> unrun;
+    {
+        std::scoped_lock const lock{impl_->mutex};
+        impl_->closed = true;
+        std::swap(unrun, impl_->posted);
+    }
+}
+
+}  // namespace tinkxx::base
