@@ -36,7 +36,7 @@ inline constexpr std::string_view accepted_encodings = "gzip, zstd";
 /// A decoder for the value of a Content-Encoding header ("gzip", "x-gzip", "deflate", "zstd",
 /// any case; a list is undone in reverse order). Null for "identity" and empty. For an unknown
 /// name `known` is set to false.
-[[nodiscard]] std::unique_ptr<ContentDecoder> make_content_decoder(std::string_view content_encoding,
-                                                                   bool& known);
+[[nodiscard]] std::unique_ptr<ContentDecoder> make_content_decoder(
+    std::string_view content_encoding, bool& known);
 
 }  // namespace tinkxx::net

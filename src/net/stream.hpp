@@ -40,10 +40,14 @@ public:
     virtual void want_read() = 0;
     virtual void want_write() = 0;
 
-    /// `ok` with bytes > 0, `would_block`, `closed` (orderly end) or `error`.
+    /// `ok` with bytes > 0, `would_block`, `closed` (orderly end) or `error`. Fewer bytes than
+    /// there is room for: nothing more was there, so `want_read` saves a second call. TLS that
+    /// ends without a close_notify is an `error`.
     virtual IoResult read(std::span<char> into) = 0;
     /// Writes the pieces in order as far as the kernel takes them; with TLS small pieces are
-    /// joined into whole records.
+    /// joined into whole records. Fewer bytes than given, or `would_block`: the next write must
+    /// begin with the bytes that are left and hold at least as many, because TLS may have
+    /// encrypted some of them already. The stream can only be destroyed otherwise.
     virtual IoResult write(std::span<iovec const> pieces) = 0;
 
     /// After `error`: what it was, e.g. "connection reset by peer".

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+namespace tinkxx::net {
+
+/// Lower case of an ASCII letter, whatever the locale.
+[[nodiscard]] constexpr char ascii_lower(char c) noexcept {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+[[nodiscard]] constexpr bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](char x, char y) { return ascii_lower(x) == ascii_lower(y); });
+}
+
+/// `text` without spaces and tabs at its ends.
+[[nodiscard]] constexpr std::string_view trim(std::string_view text) noexcept {
+    auto const begin = text.find_first_not_of(" \t");
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+}  // namespace tinkxx::net
