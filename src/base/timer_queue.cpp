@@ -141,9 +141,9 @@ bool TimerQueue::fire(TimePoint now) {
 }
 
 std::optional<TimePoint> TimerQueue::next_due() const noexcept {
-    if (lists_[ready].first != nullptr || lists_[due].first != nullptr) return TimePoint::min();
+    if (lists_[ready].first != nullptr || lists_[due].first != nullptr) return TimePoint{};
     std::optional<TimePoint> best;
-    if (heap_ != nullptr) best = links(heap_).when;
+    if (heap_ != nullptr) best = std::max(links(heap_).when, TimePoint{});
     auto const consider = [&best](List const& list) {
         auto const when = time_of(list.earliest);
         if (!best || when < *best) best = when;

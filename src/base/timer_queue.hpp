@@ -46,8 +46,8 @@ public:
     bool fire(TimePoint now);
 
     /// When `fire` has something to do: never later than that, and exact unless the earliest
-    /// coarse timers were disarmed. `TimePoint::min()` if it has right now; empty if nothing is
-    /// armed.
+    /// coarse timers were disarmed. Can be a time that has passed, down to the epoch; empty if
+    /// nothing is armed.
     [[nodiscard]] std::optional<TimePoint> next_due() const noexcept;
     [[nodiscard]] bool empty() const noexcept;
 
