@@ -1,0 +1,29 @@
+# A project without CMake: the compiler, pkg-config, and nothing else.
+file(GLOB_RECURSE pc ${PREFIX}/tinkxx.pc)
+get_filename_component(folder ${pc} DIRECTORY)
+set(ENV{PKG_CONFIG_PATH} ${folder})
+set(static --static)
+if(SHARED)
+    set(static)
+endif()
+
+function(ask result)
+    execute_process(COMMAND pkg-config ${ARGN} OUTPUT_VARIABLE text
+        OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    separate_arguments(words UNIX_COMMAND "${text}")
+    set(${result} ${words} PARENT_SCOPE)
+endfunction()
+
+ask(version --modversion tinkxx)
+if(NOT version STREQUAL EXPECTED)
+    message(FATAL_ERROR "tinkxx.pc says ${version}, not ${EXPECTED}")
+endif()
+ask(flags --cflags tinkxx-testing)
+ask(libraries --libs ${static} tinkxx-testing)
+
+file(MAKE_DIRECTORY ${OUTPUT})
+execute_process(COMMAND ${COMPILER} -std=c++20 ${flags} -o ${OUTPUT}/consumer
+    ${CMAKE_CURRENT_LIST_DIR}/../main.cpp ${CMAKE_CURRENT_LIST_DIR}/../testing.cpp ${libraries}
+    COMMAND_ERROR_IS_FATAL ANY)
+set(ENV{LD_LIBRARY_PATH} ${folder}/..)
+execute_process(COMMAND ${OUTPUT}/consumer ${EXPECTED} COMMAND_ERROR_IS_FATAL ANY)

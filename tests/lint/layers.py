@@ -1,0 +1,167 @@
+"""Fails on an include that points up the layers.
+
+    layers.py ROOT               check the tree at ROOT
+    layers.py ROOT --self-test   plant wrong includes in copies of it; each has to be found
+
+The layers are those of docs/architecture.md. A header that is not placed below counts as part of
+the topmost layer, so a lower layer that wants it has to say here where it belongs.
+"""
+
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+# Layer -> the layers that it may include, itself apart.
+BELOW = {
+    "base": set(),
+    "transport": {"base"},  # the interface alone
+    "net": {"transport", "base"},
+    "wire": {"base"},
+    "service": {"wire", "transport", "base"},
+    "client": {"service", "net", "wire", "transport", "base"},
+    "testing": {"transport", "base"},
+    "engine": {"base"},
+    "local": {"engine", "wire", "transport", "base"},
+}
+
+# Public headers by layer; folders end in a slash.
+PUBLIC = {
+    "base": ["error.hpp", "future.hpp", "log.hpp", "result.hpp", "runtime.hpp", "scheduler.hpp",
+             "version.hpp", "detail/"],
+    "transport": ["transport.hpp"],
+    "net": ["net_transport.hpp"],
+    "wire": ["types/"],
+    "service": ["metrics.hpp", "observer.hpp", "options.hpp", "retry_config.hpp", "status.hpp"],
+    "testing": ["testing/"],
+    "local": ["local/"],
+}
+
+# Files that belong to another layer than their folder says.
+PLACED = {
+    "src/base/transport.cpp": "transport",  # the few members of the interface that need a .cpp
+}
+
+# What a layer must not know of, whoever offers it.
+FOREIGN = {
+    "base": ["boost/beast", "boost/json", "boost/url", "nghttp2/", "openssl/", "zlib.h", "zstd.h"],
+    "service": ["boost/asio", "boost/beast", "nghttp2/", "openssl/ssl"],
+    "client": ["boost/asio", "boost/beast", "nghttp2/", "openssl/"],
+}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def public_layer(header):
+    """The layer of <tinkxx/HEADER>."""
+    for layer, names in PUBLIC.items():
+        for name in names:
+            if header == name or (name.endswith("/") and header.startswith(name)):
+                return layer
+    return "client"
+
+
+def layer_of(path, root):
+    """The layer that a file belongs to; `outside` for programs that use the library."""
+    parts = path.relative_to(root).parts
+    placed = PLACED.get("/".join(parts))
+    if placed:
+        return placed
+    if parts[0] == "src":
+        return parts[1] if len(parts) > 2 else None
+    if parts[:2] == ("include", "tinkxx"):
+        return public_layer("/".join(parts[2:]))
+    return "outside"
+
+
+def wrong_includes(root):
+    wrong = []
+    folders = [root / name for name in ("src", "include", "cli", "examples")]
+    files = sorted(path for folder in folders for path in folder.rglob("*") if path.suffix in (".cpp", ".hpp"))
+    for path in files:
+        layer = layer_of(path, root)
+        public = path.is_relative_to(root / "include")
+        text = path.read_text(encoding="utf-8")
+        for match in INCLUDE.finditer(text):
+            quoted, name = match.group(1) == '"', match.group(2)
+            place = f"{path.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 1}"
+            beside = (path.parent / name).resolve()
+            if name.startswith("tinkxx/"):
+                target = public_layer(name.removeprefix("tinkxx/"))
+            elif layer == "outside" and beside.is_file() and beside.is_relative_to(path.parent):
+                continue  # a program's own header
+            elif (root / "src" / name).is_file():
+                target = name.split("/")[0]
+                if public or layer == "outside":
+                    wrong.append(f"{place}: {name} is private; only <tinkxx/...> may be used here")
+                    continue
+            elif quoted:
+                wrong.append(f"{place}: {name} is not found; name it as from src/, e.g. \"net/url.hpp\"")
+                continue
+            else:
+                wrong += [f"{place}: {layer} must not know of {name}"
+                          for foreign in FOREIGN.get(layer, []) if name.startswith(foreign)]
+                continue
+            if layer == "outside" or target == layer:
+                continue
+            if layer not in BELOW:
+                wrong.append(f"{place}: the layer {layer} is not known to layers.py")
+            elif target not in BELOW[layer]:
+                wrong.append(f"{place}: {layer} must not include {name}, which belongs to {target}")
+    return wrong, len(files)
+
+
+# A file, and a line in it that has to be refused.
+PLANTED = [
+    ("src/base/planted.cpp", "#include <tinkxx/transport.hpp>"),
+    ("src/base/planted.cpp", '#include "net/url.hpp"'),
+    ("src/base/planted.cpp", "#include <boost/json.hpp>"),
+    ("src/net/planted.cpp", '#include "service/planted.hpp"'),
+    ("src/net/planted.cpp", "#include <tinkxx/retry_config.hpp>"),
+    ("src/service/planted.cpp", '#include "net/url.hpp"'),
+    ("src/service/planted.cpp", "  #  include <tinkxx/net_transport.hpp>"),
+    ("src/testing/planted.cpp", '#include "net/url.hpp"'),
+    ("src/local/planted.cpp", "#include <tinkxx/tinkxx.hpp>"),
+    ("include/tinkxx/error.hpp", "#include <tinkxx/transport.hpp>"),
+    ("include/tinkxx/planted.hpp", '#include "net/url.hpp"'),
+    ("examples/planted.cpp", '#include "net/url.hpp"'),
+    ("cli/planted.cpp", "#include <base/event_loop.hpp>"),
+]
+
+
+def self_test(root):
+    failures = []
+    for file, line in PLANTED:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder).resolve()
+            for name in ("src", "include"):
+                shutil.copytree(root / name, copy / name)
+            header = copy / "src" / "service" / "planted.hpp"
+            header.parent.mkdir(exist_ok=True)
+            header.write_text("#pragma once\n")
+            before, _ = wrong_includes(copy)
+            target = copy / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            old = target.read_text() if target.exists() else "#pragma once\n"
+            target.write_text(old + line + "\n")
+            after, _ = wrong_includes(copy)
+            found = [one for one in after if one not in before]
+            if len(found) != 1 or not found[0].startswith(file):
+                failures.append(f"not found: {line.strip()} in {file}; got {found}")
+    return failures
+
+
+def main():
+    root = Path(sys.argv[1]).resolve()
+    if "--self-test" in sys.argv:
+        problems, summary = self_test(root), f"{len(PLANTED)} planted includes"
+    else:
+        problems, count = wrong_includes(root)
+        summary = f"the includes of {count} files"
+    print("\n".join(problems) if problems else f"{summary}: in order")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
