@@ -1,2 +1,6 @@
 target_sources(tinkxx_testing PRIVATE
+    testing/contract_sink.cpp
+    testing/fake_transport.cpp
+    testing/faulty_transport.cpp
+    testing/manual_clock.cpp
 )
