@@ -50,11 +50,14 @@ struct NetOptions {
     ProxyOptions proxy{};
     /// Streams per HTTP/2 connection; a lower limit of the server wins.
     int max_streams_per_connection{100};
-    /// HTTP/1.1 connections per group of purposes (control, sample, poll, train) and origin;
-    /// further requests wait for one to be free.
+    /// HTTP/1.1 connections per origin and group of purposes (control, sample, poll, train,
+    /// auth); further requests wait for one to be free.
     int max_http1_connections{256};
-    /// Connections of any kind per purpose, all origins together (R-CONF-51).
-    std::array<int, purpose_count> max_connections{1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000};
+    /// How many of its group's HTTP/1.1 connections one purpose may use at once, by `Purpose`.
+    /// 0: all but a few that are kept for each other purpose of the group (R-CONF-50).
+    std::array<int, purpose_count> http1_quota{};
+    /// Connections of any kind per origin and group.
+    int max_connections{1000};
     /// An unused connection is closed after this time.
     std::chrono::milliseconds idle_timeout{std::chrono::seconds{60}};
     /// HTTP/2: after this much silence with requests waiting a PING is sent, and without an
@@ -77,5 +80,19 @@ struct NetOptions {
 /// runtime shuts down first, its calls fail with `FailureKind::closed`.
 [[nodiscard]] std::shared_ptr<Transport> net_transport(Runtime const& runtime, NetOptions options);
 [[nodiscard]] std::shared_ptr<Transport> net_transport(Runtime const& runtime);
+
+/// How a network transport stands at this moment.
+struct NetStats {
+    std::size_t connections{0};
+    std::size_t dialing{0};   ///< connections being opened
+    std::size_t active{0};    ///< requests that have a connection
+    std::size_t waiting{0};   ///< requests that wait for one
+    std::uint64_t opened{0};  ///< connections opened so far
+
+    bool operator==(NetStats const&) const = default;
+};
+
+/// `transport` must come from `net_transport`; otherwise all is zero. Loop thread only.
+[[nodiscard]] NetStats net_stats(Transport const& transport) noexcept;
 
 }  // namespace tinkxx

@@ -182,8 +182,9 @@ struct Failure {
 };
 
 /// Receives one answer: `on_head` at most once, then any number of `on_data`, then exactly one
-/// of `on_done` and `on_failure`; a failure can come at any point. All on the loop thread. Inside any of them the
-/// call may be cancelled and others started; inside the last two the sink may be destroyed.
+/// of `on_done` and `on_failure`; a failure can come at any point. All on the loop thread. Inside
+/// any of them the call may be cancelled and others started; inside the last two the sink may be
+/// destroyed.
 class ReplySink {
 public:
     virtual void on_head(Head head) = 0;

@@ -1,0 +1,101 @@
+#include "net/header_block.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace tinkxx::net {
+namespace {
+
+char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool equal_ignoring_case(std::string_view a, std::string_view lower_case) noexcept {
+    return a.size() == lower_case.size() &&
+           std::equal(a.begin(), a.end(), lower_case.begin(),
+                      [](char x, char y) { return lower(x) == y; });
+}
+
+template <std::size_t N>
+bool is_one_of(std::string_view name, std::array<std::string_view, N> const& names) noexcept {
+    return std::any_of(names.begin(), names.end(),
+                       [&](auto candidate) { return equal_ignoring_case(name, candidate); });
+}
+
+bool is_token_char(char c) noexcept {
+    auto const u = static_cast<unsigned char>(c);
+    if ((u >= 'a' && u <= 'z') || (u >= 'A' && u <= 'Z') || (u >= '0' && u <= '9')) return true;
+    return std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
+}
+
+bool is_value_char(char c) noexcept {
+    auto const u = static_cast<unsigned char>(c);
+    return u == '\t' || (u >= 0x20 && u != 0x7f);
+}
+
+}  // namespace
+
+bool is_credential(std::string_view name) noexcept {
+    static constexpr std::array<std::string_view, 7> names{
+        "x-api-key",           "authorization",           "proxy-authorization",          "cookie",
+        "cf-access-client-id", "cf-access-client-secret", "x-tinker-weights-access-token"};
+    return is_one_of(name, names);
+}
+
+bool is_transport_header(std::string_view name) noexcept {
+    static constexpr std::array<std::string_view, 7> names{
+        "host",    "content-length",   "connection", "keep-alive", "proxy-connection",
+        "upgrade", "transfer-encoding"};
+    return is_one_of(name, names);
+}
+
+std::string header_problem(Headers const& headers) {
+    for (auto const& [name, value] : headers) {
+        if (name.empty()) return "a header has an empty name";
+        if (!std::all_of(name.begin(), name.end(), is_token_char)) {
+            return "the header name \"" + name + "\" holds a character that is not allowed there";
+        }
+        if (!std::all_of(value.begin(), value.end(), is_value_char)) {
+            return "the value of header \"" + name + "\" holds a control character";
+        }
+    }
+    return {};
+}
+
+std::shared_ptr<PreparedHeaders const> prepare_headers(std::shared_ptr<Headers const> headers) {
+    auto prepared = std::make_shared<PreparedHeaders>();
+    prepared->problem = header_problem(*headers);
+    prepared->names.reserve(headers->size());
+    prepared->http2.reserve(headers->size());
+    for (auto const& [name, value] : *headers) {
+        if (is_transport_header(name)) continue;
+        prepared->http1.append(name).append(": ").append(value).append("\r\n");
+        auto& small = prepared->names.emplace_back(name);
+        std::transform(small.begin(), small.end(), small.begin(), lower);
+        if (small == "accept-encoding") prepared->has_accept_encoding = true;
+        std::uint8_t flags = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
+        if (is_credential(small)) flags |= NGHTTP2_NV_FLAG_NO_INDEX;
+        // nghttp2 takes pointers to non-const but never writes through them.
+        prepared->http2.push_back({reinterpret_cast<std::uint8_t*>(small.data()),
+                                   reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())),
+                                   small.size(), value.size(), flags});
+    }
+    prepared->source = std::move(headers);
+    return prepared;
+}
+
+std::shared_ptr<PreparedHeaders const> HeaderCache::get(
+    std::shared_ptr<Headers const> const& headers) {
+    if (headers == nullptr) return nullptr;
+    for (auto const& entry : entries_) {
+        if (entry->source == headers) return entry;
+    }
+    auto prepared = prepare_headers(headers);
+    if (entries_.size() < capacity) {
+        entries_.push_back(prepared);
+    } else {
+        entries_[oldest_] = prepared;
+        oldest_ = (oldest_ + 1) % capacity;
+    }
+    return prepared;
+}
+
+}  // namespace tinkxx::net

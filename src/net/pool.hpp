@@ -1,0 +1,120 @@
+#pragma once
+
+#include "net/connection.hpp"
+#include "net/dialer.hpp"
+#include "net/exchange.hpp"
+#include "net/intrusive_list.hpp"
+
+#include "base/event_loop.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tinkxx::net {
+
+class NetTransport;
+struct Site;
+
+/// Connections that share a fate: purposes of one group use the same ones.
+enum class Group : std::uint8_t { control, sample, poll, train, auth };
+inline constexpr std::size_t group_count = 5;
+
+[[nodiscard]] Group group_of(Purpose purpose) noexcept;
+
+/// Connections with room, filed by how many exchanges they carry, so that the least and the
+/// most loaded one are found at once however many there are.
+class LoadIndex {
+public:
+    static constexpr std::uint16_t max_load = 100;
+
+    void insert(Connection& connection) noexcept;
+    void erase(Connection& connection) noexcept;
+    [[nodiscard]] Connection* least() const noexcept;
+    [[nodiscard]] Connection* most() const noexcept;
+
+private:
+    using Bucket = IntrusiveList<Connection, &Connection::by_load>;
+    std::array<Bucket, max_load> buckets_;
+    std::array<std::uint64_t, 2> used_{};
+};
+
+/// The connections to one origin for one group of purposes, and the requests that wait for
+/// them. Opens one connection first; once it knows what the server speaks it grows: HTTP/2 by
+/// doubling and only when streams run out, HTTP/1.1 by one per waiting request, up to a limit.
+class Pool final : public base::TurnEnd, public Timer {
+public:
+    Pool(NetTransport& transport, Site& site, Group group);
+    ~Pool();
+
+    NetTransport& transport() const noexcept { return transport_; }
+    Site const& site() const noexcept { return site_; }
+
+    /// Gives `exchange` a connection, now or when there is one.
+    void submit(Exchange& exchange);
+    /// Takes `exchange` out of the queue.
+    void withdraw(Exchange& exchange) noexcept;
+    /// `exchange` holds its connection no more.
+    void released(Exchange& exchange) noexcept;
+
+    // What a connection tells.
+    /// It can take `room` more exchanges (0: none for now, or ever again).
+    void set_room(Connection& connection, std::uint16_t room) noexcept;
+    /// HTTP/2: the server allows this many streams at once.
+    void learned_stream_limit(std::uint32_t limit) noexcept;
+    /// The connection is ready for its first exchange.
+    void ready(Connection& connection) noexcept;
+    void closed(Connection& connection) noexcept;
+    /// The server wants HTTP/1.1 for this origin.
+    void fall_back_to_http1() noexcept;
+
+    [[nodiscard]] bool has_connection() const noexcept { return ready_ > 0; }
+    [[nodiscard]] bool unused() const noexcept;
+    [[nodiscard]] std::uint16_t stream_limit() const noexcept;
+    void add_stats(NetStats& stats) const noexcept;
+    void close_all(FailureKind kind, std::string const& why);
+
+    void on_turn_end() override;
+    void on_time() override;
+
+private:
+    class Opening;
+    friend class Opening;
+
+    void fill();
+    bool place(Exchange& exchange);
+    [[nodiscard]] Exchange* next_waiting() noexcept;
+    [[nodiscard]] std::size_t wanted_connections() const noexcept;
+    void open_connections();
+    void opened(Opening& opening, std::unique_ptr<Stream> stream);
+    void open_failed(Opening& opening, FailureKind kind, std::string message);
+    void drop(Opening& opening) noexcept;
+
+    NetTransport& transport_;
+    Site& site_;
+    Group group_;
+    bool exclusive_;  // one exchange per connection, whatever the protocol
+    HttpVersion version_;
+    enum class Protocol : std::uint8_t { unknown, http1, http2 } protocol_{Protocol::unknown};
+
+    IntrusiveList<Connection, &Connection::links> connections_;
+    LoadIndex with_room_;
+    std::size_t ready_{0};  // connections that were ready at least once and are not closed
+    std::vector<std::unique_ptr<Opening>> openings_;
+    std::array<IntrusiveList<Exchange, &Exchange::links>, purpose_count> waiting_;
+    std::array<std::uint32_t, purpose_count> active_{};
+    std::array<std::uint32_t, purpose_count> quota_{};
+    std::size_t waiting_count_{0};
+    std::size_t active_count_{0};
+    std::size_t turn_of_{0};  // which purpose is served next
+    std::uint16_t stream_limit_{LoadIndex::max_load};
+    bool stream_limit_zero_{false};
+    int failures_in_row_{0};
+    TimePoint no_opening_before_{};
+    std::uint64_t opened_count_{0};
+};
+
+}  // namespace tinkxx::net
