@@ -19,6 +19,8 @@ namespace tinkxx::net {
 class DialOwner {
 public:
     virtual void on_connected(std::unique_ptr<Stream> stream) = 0;
+    /// `kind` is `resolve`, `connect` or `tls`, or `proxy` for whatever goes wrong on the way to
+    /// a proxy or is refused by it. `message` holds no credential.
     virtual void on_dial_failed(FailureKind kind, std::string message) = 0;
 
 protected:
@@ -34,9 +36,11 @@ public:
 /// Opens connections: looks the name up off the loop, races IPv6 and IPv4 addresses, goes
 /// through a proxy, and does the TLS handshake with verification, SNI, ALPN and resumption.
 /// It has no time limit of its own: the caller abandons an attempt that takes too long.
+///
+/// Loop thread only, but for its creation. Outlives its attempts; the streams may outlive it.
 class Dialer {
 public:
-    /// Throws `ValidationError` for unreadable files and bad proxy URLs.
+    /// Throws `ValidationError` for unreadable files, bad proxy options and bad addresses.
     Dialer(base::EventLoop& loop, NetOptions const& options);
     ~Dialer();
 
