@@ -3,8 +3,8 @@
     layers.py ROOT               check the tree at ROOT
     layers.py ROOT --self-test   plant wrong includes in copies of it; each has to be found
 
-The layers are those of docs/architecture.md. A header that is not placed below counts as part of
-the topmost layer, so a lower layer that wants it has to say here where it belongs.
+The layers are those of docs/architecture.md. A public header belongs where the table below puts it,
+else to the layer whose folder has a source of the same name, else to the topmost one.
 """
 
 import re
@@ -53,12 +53,15 @@ FOREIGN = {
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
-def public_layer(header):
+def public_layer(header, root):
     """The layer of <tinkxx/HEADER>."""
     for layer, names in PUBLIC.items():
         for name in names:
             if header == name or (name.endswith("/") and header.startswith(name)):
                 return layer
+    for layer in BELOW:
+        if any((root / "src" / layer / header).with_suffix(suffix).is_file() for suffix in (".cpp", ".hpp")):
+            return layer
     return "client"
 
 
@@ -71,7 +74,7 @@ def layer_of(path, root):
     if parts[0] == "src":
         return parts[1] if len(parts) > 2 else None
     if parts[:2] == ("include", "tinkxx"):
-        return public_layer("/".join(parts[2:]))
+        return public_layer("/".join(parts[2:]), root)
     return "outside"
 
 
@@ -88,7 +91,7 @@ def wrong_includes(root):
             place = f"{path.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 1}"
             beside = (path.parent / name).resolve()
             if name.startswith("tinkxx/"):
-                target = public_layer(name.removeprefix("tinkxx/"))
+                target = public_layer(name.removeprefix("tinkxx/"), root)
             elif layer == "outside" and beside.is_file() and beside.is_relative_to(path.parent):
                 continue  # a program's own header
             elif (root / "src" / name).is_file():
