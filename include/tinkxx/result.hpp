@@ -18,8 +18,7 @@ public:
 
     template <class U = T>
         requires(!std::same_as<std::remove_cvref_t<U>, Result> &&
-                 !std::derived_from<std::remove_cvref_t<U>, Error> &&
-                 std::is_constructible_v<T, U>)
+                 !std::derived_from<std::remove_cvref_t<U>, Error> && std::is_constructible_v<T, U>)
     Result(U&& value) : content_{std::in_place_index<0>, std::forward<U>(value)} {}
     Result(Error error) : content_{std::in_place_index<1>, std::move(error)} {}
     Result(ErrorDetails details) : content_{std::in_place_index<1>, std::move(details)} {}

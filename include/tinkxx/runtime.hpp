@@ -18,8 +18,8 @@ public:
     virtual void run(Task task) = 0;
 };
 
-/// Runs each task inside `run`, on the I/O thread: the fastest, for callbacks that are quick
-/// and never block.
+/// Runs each callback on the I/O thread, right when it falls due: the fastest, for callbacks
+/// that are quick and never block.
 [[nodiscard]] std::shared_ptr<Executor> inline_executor();
 
 /// How a `Runtime` works. Every field has a working default.
@@ -41,8 +41,9 @@ struct RuntimeOptions {
 };
 
 namespace detail {
+class CallContext;
 class RuntimeCore;
-}
+}  // namespace detail
 
 /// The threads and the clock that clients run on. Clients that are given none share one, which
 /// starts with the first of them and ends with the last.
@@ -57,10 +58,12 @@ public:
     /// The default that clients share; starts it if no client holds it.
     [[nodiscard]] static Runtime shared();
 
-    /// With `threads = 0`: runs what is due and returns whether anything was. Throws
-    /// `UsageError` on a runtime that has its own thread, and from within a callback.
+    /// With `threads = 0`: runs what is due and returns whether anything was; false at once if
+    /// another thread is doing so, or after `shutdown`. Throws `UsageError` on a runtime that has
+    /// its own thread, and from within a callback.
     bool poll();
-    /// As `poll()`, but waits for at most `limit` for something to be due.
+    /// As `poll()`, but waits for at most `limit` for something to be due, or for the other
+    /// thread.
     bool poll(std::chrono::nanoseconds limit);
 
     /// Ends everything under way with a cancellation error and leaves no thread. Waits for at
@@ -70,16 +73,20 @@ public:
 
     /// The loop's clock and queue. Lives as long as the runtime.
     [[nodiscard]] Scheduler& scheduler() const noexcept;
+    /// Whether `shutdown` was called.
+    [[nodiscard]] bool shut_down() const noexcept;
 
     /// For the library's own use.
     [[nodiscard]] std::shared_ptr<detail::RuntimeCore> const& core() const noexcept {
         return core_;
     }
+    /// What futures keep of a runtime. It outlives the threads, which it does not keep running.
+    [[nodiscard]] std::shared_ptr<detail::CallContext> context() const noexcept;
 
 private:
-    explicit Runtime(std::shared_ptr<detail::RuntimeCore> core) noexcept;
-
     class Owner;
+    explicit Runtime(std::shared_ptr<Owner> owner) noexcept;
+
     std::shared_ptr<Owner> owner_;  // shuts down with its last copy
     std::shared_ptr<detail::RuntimeCore> core_;
 };

@@ -82,8 +82,8 @@ public:
 
     /// Runs what is due; if nothing is, waits for at most `limit` for something to be, and runs
     /// that. True if anything was run; false before `limit` is over (by its own clock) only if
-    /// nothing ever will be until someone else acts. Called by the thread that lends itself to the loop (a
-    /// `Runtime` does this); never from within a task or timer.
+    /// nothing ever will be until someone else acts. Called by the thread that lends itself to the
+    /// loop (a `Runtime` does this); never from within a task or timer.
     virtual bool turn(std::chrono::nanoseconds limit) = 0;
 };
 

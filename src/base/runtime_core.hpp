@@ -1,9 +1,12 @@
 #pragma once
 
+#include <tinkxx/detail/call_context.hpp>
 #include <tinkxx/runtime.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace tinkxx::base {
 class EventLoop;
@@ -22,7 +25,7 @@ public:
     virtual void on_shutdown() noexcept = 0;
 
 protected:
-    ~Resident();
+    virtual ~Resident();
 
 private:
     friend class RuntimeCore;
@@ -32,24 +35,39 @@ private:
 };
 
 /// What a `Runtime` handle stands for, as the library itself uses it.
-class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
+///
+/// Shutting down goes in this order, and every step is safe to race with any other call:
+/// 1. Callbacks close: those that wait are destroyed unrun, later ones at once.
+/// 2. The loop finishes what was posted before, then tells the residents, newest first, and
+///    finishes its turn.
+/// 3. The threads end. The thread that shuts down joins them; if it is itself one of them, or
+///    inside a callback, they are detached and the core lives until they are gone.
+class RuntimeCore final : public CallContext, public std::enable_shared_from_this<RuntimeCore> {
 public:
+    /// Checks the options and starts the I/O thread, if there is to be one. Throws
+    /// `ValidationError`.
+    [[nodiscard]] static std::shared_ptr<RuntimeCore> start(RuntimeOptions options);
+    /// Only for `start`.
     explicit RuntimeCore(RuntimeOptions options);
-    ~RuntimeCore();
+    ~RuntimeCore() override;
 
     [[nodiscard]] Scheduler& scheduler() noexcept;
     /// The loop that sockets can use; null if the runtime was given a scheduler.
     [[nodiscard]] base::EventLoop* event_loop() noexcept;
 
     /// Runs `task` on the callback executor; destroys it unrun once shut down. Any thread.
-    void run_callback(Task task);
+    void run_callback(Task task) { run_later(std::move(task)); }
     /// Hands a line to the log sink, on the callback executor. Any thread.
     void log(LogLevel level, std::string line);
     [[nodiscard]] bool logs(LogLevel level) const noexcept;
-    /// Whether the caller is on the loop or inside a callback, where waiting is refused.
-    [[nodiscard]] bool on_sdk_thread() const noexcept;
-    /// Any thread.
-    [[nodiscard]] bool shut_down() const noexcept;
+
+    void run(Task task) override;
+    void run_later(Task task) override;
+    [[nodiscard]] bool on_sdk_thread() const noexcept override;
+    [[nodiscard]] bool shut_down() const noexcept override;
+    [[nodiscard]] bool zero_thread() const noexcept override;
+    Pumped pump(Readiness const& what, std::optional<std::chrono::nanoseconds> limit) override;
+    void wake() noexcept override;
 
     /// Loop thread only. A resident that is added after the shutdown is told at once.
     void add(Resident& resident);
@@ -59,6 +77,7 @@ public:
     void shutdown() noexcept;
 
 private:
+    friend class Resident;
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };

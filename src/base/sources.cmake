@@ -1,9 +1,12 @@
 target_sources(tinkxx PRIVATE
     base/asio.cpp
+    base/callback_queue.cpp
     base/entropy.cpp
     base/error.cpp
     base/event_loop.cpp
     base/log.cpp
+    base/runtime.cpp
+    base/runtime_core.cpp
     base/timer_queue.cpp
     base/transport.cpp
 )

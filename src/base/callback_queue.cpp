@@ -1,0 +1,109 @@
+#include "base/callback_queue.hpp"
+
+#include "base/sdk_scope.hpp"
+
+#include <utility>
+
+namespace tinkxx::base {
+
+bool CallbackQueue::push(Task& task) {
+    bool wake = false;
+    {
+        std::scoped_lock const lock{mutex_};
+        if (closed_) return false;
+        tasks_.push_back(std::move(task));
+        wake = std::exchange(worker_waits_, false);
+    }
+    if (wake) more_.notify_one();
+    return true;
+}
+
+bool CallbackQueue::run_next() {
+    Task task;
+    {
+        std::scoped_lock const lock{mutex_};
+        if (tasks_.empty()) return false;
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+        ++running_;
+    }
+    run(std::move(task));
+    finished();
+    return true;
+}
+
+void CallbackQueue::drop_next() {
+    SdkScope const scope{runtime_};
+    Task task;
+    std::scoped_lock const lock{mutex_};
+    if (tasks_.empty()) return;
+    task = std::move(tasks_.front());
+    tasks_.pop_front();
+    // The lock is released before `task` is destroyed: it was declared first.
+}
+
+void CallbackQueue::run_now(Task task) {
+    {
+        std::scoped_lock const lock{mutex_};
+        if (closed_) return;
+        ++running_;
+    }
+    run(std::move(task));
+    finished();
+}
+
+void CallbackQueue::work() {
+    std::unique_lock lock{mutex_};
+    for (;;) {
+        while (!closed_ && tasks_.empty()) {
+            worker_waits_ = true;
+            more_.wait(lock);
+        }
+        if (closed_) return;
+        auto task = std::move(tasks_.front());
+        tasks_.pop_front();
+        ++running_;
+        lock.unlock();
+        run(std::move(task));
+        finished();
+        lock.lock();
+    }
+}
+
+void CallbackQueue::close() noexcept {
+    std::deque<Task> unrun;
+    {
+        std::scoped_lock const lock{mutex_};
+        closed_ = true;
+        std::swap(unrun, tasks_);
+    }
+    more_.notify_all();
+    SdkScope const scope{runtime_};
+    unrun.clear();
+}
+
+void CallbackQueue::wait_until_idle() noexcept {
+    std::unique_lock lock{mutex_};
+    idle_.wait(lock, [this] { return running_ == 0; });
+}
+
+void CallbackQueue::run(Task task) noexcept {
+    SdkScope const scope{runtime_};
+    try {
+        auto own = std::move(task);  // destroyed inside the scope, and while it counts as running
+        own();
+    } catch (...) {
+        if (on_exception_) on_exception_(std::current_exception());
+    }
+}
+
+void CallbackQueue::finished() noexcept {
+    bool last = false;
+    {
+        std::scoped_lock const lock{mutex_};
+        last = --running_ == 0 && closed_;
+    }
+    if (last) idle_.notify_all();
+}
+
+}  // namespace tinkxx::base

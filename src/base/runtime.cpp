@@ -1,0 +1,78 @@
+#include <tinkxx/runtime.hpp>
+
+#include "base/runtime_core.hpp"
+
+#include <mutex>
+#include <utility>
+
+namespace tinkxx {
+namespace {
+
+// The runtime knows this one by its address and never calls it: what it stands for depends on
+// whether the caller is on the loop.
+class InlineExecutor final : public Executor {
+public:
+    void run(Task task) override { task(); }
+};
+
+}  // namespace
+
+std::shared_ptr<Executor> inline_executor() {
+    static auto const only = std::make_shared<InlineExecutor>();
+    return only;
+}
+
+class Runtime::Owner {
+public:
+    explicit Owner(RuntimeOptions options) : core{detail::RuntimeCore::start(std::move(options))} {}
+    ~Owner() { core->shutdown(); }
+    Owner(Owner const&) = delete;
+    Owner& operator=(Owner const&) = delete;
+
+    std::shared_ptr<detail::RuntimeCore> const core;
+};
+
+Runtime::Runtime() : Runtime{RuntimeOptions{}} {}
+
+Runtime::Runtime(RuntimeOptions options) : Runtime{std::make_shared<Owner>(std::move(options))} {}
+
+Runtime::Runtime(std::shared_ptr<Owner> owner) noexcept
+    : owner_{std::move(owner)}, core_{owner_->core} {}
+
+Runtime Runtime::shared() {
+    struct Default {
+        std::mutex mutex;
+        std::weak_ptr<Owner> owner;
+    };
+    // Never destroyed: clients with static storage may ask for it, or leave it, at any time.
+    static auto& slot = *new Default;
+    std::shared_ptr<Owner>
+        owner;  // declared before the lock: it may be the last, and joins threads
+    std::scoped_lock const lock{slot.mutex};
+    owner = slot.owner.lock();
+    if (!owner || owner->core->shut_down()) {
+        owner = std::make_shared<Owner>(RuntimeOptions{});
+        slot.owner = owner;
+    }
+    return Runtime{std::move(owner)};
+}
+
+bool Runtime::poll() { return poll(std::chrono::nanoseconds::zero()); }
+
+bool Runtime::poll(std::chrono::nanoseconds limit) {
+    auto const core = core_;  // a callback may drop the last handle, even this one
+    return core->poll(limit);
+}
+
+void Runtime::shutdown() noexcept {
+    auto const core = core_;
+    core->shutdown();
+}
+
+Scheduler& Runtime::scheduler() const noexcept { return core_->scheduler(); }
+
+bool Runtime::shut_down() const noexcept { return core_->shut_down(); }
+
+std::shared_ptr<detail::CallContext> Runtime::context() const noexcept { return core_; }
+
+}  // namespace tinkxx

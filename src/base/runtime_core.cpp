@@ -1,0 +1,482 @@
+#include "base/runtime_core.hpp"
+
+#include "base/callback_queue.hpp"
+#include "base/event_loop.hpp"
+#include "base/sdk_scope.hpp"
+
+#include <tinkxx/error.hpp>
+
+#include <pthread.h>
+#include <csignal>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace tinkxx::detail {
+namespace {
+
+using base::SdkScope;
+using std::chrono::nanoseconds;
+
+constexpr auto forever = nanoseconds::max();
+
+std::string text_of(std::exception_ptr const& error) {
+    try {
+        std::rethrow_exception(error);
+    } catch (std::exception const& e) {
+        return e.what();
+    } catch (...) {
+        return "something that is no std::exception";
+    }
+}
+
+/// Starts a thread that takes no signals: they belong to the program's own threads. Faults stay
+/// deliverable, so that crash handlers work, and so does the profiler's clock.
+std::thread start_thread(char const* name, std::function<void()> body) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    for (int const fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF}) {
+        sigdelset(&all, fault);
+    }
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits it
+    std::thread thread;
+    try {
+        thread = std::thread{std::move(body)};
+    } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_setname_np(thread.native_handle(), name);
+    return thread;
+}
+
+enum class CallbackMode {
+    own_thread,
+    executor,  ///< the user's
+    inlined,   ///< on the loop, inside the call where possible
+    loop,      ///< on the loop, later
+};
+
+[[noreturn]] void refuse(std::string field, std::string value, std::string message) {
+    throw ValidationError{{.kind = ErrorKind::validation,
+                           .message = std::move(message),
+                           .field = std::move(field),
+                           .value = std::move(value)}};
+}
+
+}  // namespace
+
+struct RuntimeCore::Impl {
+    explicit Impl(RuntimeCore& owner, RuntimeOptions given)
+        : options{std::move(given)}, callbacks{std::make_shared<base::CallbackQueue>(&owner)} {
+        if (options.threads != 0 && options.threads != 1) {
+            refuse(
+                "threads", std::to_string(options.threads),
+                "Runtime: threads is " + std::to_string(options.threads) + "; it must be 0 or 1");
+        }
+        if (options.scheduler && options.threads != 0) {
+            refuse("scheduler", std::to_string(options.threads),
+                   "Runtime: a scheduler of one's own needs threads = 0, but threads is " +
+                       std::to_string(options.threads));
+        }
+        if (options.executor == inline_executor()) {
+            mode = CallbackMode::inlined;
+        } else if (options.executor) {
+            mode = CallbackMode::executor;
+        } else if (options.threads == 0) {
+            mode = CallbackMode::loop;
+        }
+        default_sink = !options.log;
+        if (default_sink) options.log = stderr_log();
+        if (!options.scheduler) {
+            loop = std::make_unique<base::EventLoop>(options.seed);
+            loop->on_exception([&owner](std::exception_ptr error) {
+                owner.log(LogLevel::error, "the event loop caught: " + text_of(error));
+            });
+        }
+        scheduler = loop ? loop.get() : options.scheduler.get();
+    }
+
+    RuntimeOptions options;
+    bool default_sink{false};
+    CallbackMode mode{CallbackMode::own_thread};
+    /// Shared with its tickets, which may outlive the runtime in a user's executor and must not
+    /// keep alive what in turn keeps that executor.
+    std::shared_ptr<base::CallbackQueue> callbacks;
+    std::unique_ptr<base::EventLoop> loop;
+    Scheduler* scheduler{};
+
+    // Loop thread only.
+    Resident* newest{};
+
+    std::atomic<bool> closing{false};
+    /// The residents were told. Written by the loop.
+    std::atomic<bool> told{false};
+
+    // Guards what follows: who turns the loop of a zero-thread runtime, and the end of threads.
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool turning{false};
+    /// Counts turns that are over, so that a thread that waits for another's notices each one.
+    std::uint64_t turns{0};
+    bool ended{false};  ///< zero-thread: the loop runs nothing any more
+    std::thread io_thread;
+    std::thread callback_thread;
+    bool callback_thread_started{false};
+    int live_threads{0};
+    bool joining{false};
+
+    void tell_residents() noexcept {
+        told = true;  // first: residents that are added from here on are told by `add`
+        while (newest != nullptr) {
+            auto& resident = *newest;
+            unlink(resident);
+            resident.on_shutdown();
+        }
+    }
+
+    void unlink(Resident& resident) noexcept {
+        (resident.next_ != nullptr ? resident.next_->previous_ : newest) = resident.previous_;
+        if (resident.previous_ != nullptr) resident.previous_->next_ = resident.next_;
+        resident.core_ = nullptr;
+        resident.previous_ = resident.next_ = nullptr;
+    }
+
+    void thread_ended() noexcept {
+        {
+            std::scoped_lock const lock{mutex};
+            --live_threads;
+        }
+        changed.notify_all();
+    }
+
+    /// The I/O thread.
+    void run_loop() noexcept {
+        while (!told) loop->turn(forever);
+        loop->turn(nanoseconds::zero());  // what the residents posted on their way out
+        loop->close();
+    }
+
+    /// Whoever has the right to turn: finishes a shutdown that was asked for.
+    void finish_if_closing() {
+        if (!closing || ended) return;
+        while (!told) scheduler->turn(nanoseconds::zero());
+        scheduler->turn(nanoseconds::zero());
+        if (loop) loop->close();
+        std::scoped_lock const lock{mutex};
+        ended = true;
+    }
+};
+
+namespace {
+
+/// Stands for one callback in a queue of someone else's: runs it, or drops it if destroyed first.
+class Ticket {
+public:
+    explicit Ticket(std::shared_ptr<base::CallbackQueue> queue) noexcept
+        : queue_{std::move(queue)} {}
+    Ticket(Ticket&&) noexcept = default;
+    Ticket& operator=(Ticket&&) = delete;
+    ~Ticket() {
+        if (queue_) queue_->drop_next();
+    }
+    void operator()() { std::exchange(queue_, nullptr)->run_next(); }
+
+private:
+    std::shared_ptr<base::CallbackQueue> queue_;
+};
+
+/// The right to turn a zero-thread runtime's loop, for the time of the scope.
+template <class Impl>
+class Turning {
+public:
+    Turning(Impl& impl, void const* runtime) noexcept : impl_{&impl}, scope_{runtime} {}
+    ~Turning() {
+        {
+            std::scoped_lock const lock{impl_->mutex};
+            impl_->turning = false;
+            ++impl_->turns;
+        }
+        impl_->changed.notify_all();
+    }
+    Turning(Turning const&) = delete;
+    Turning& operator=(Turning const&) = delete;
+
+private:
+    Impl* impl_;
+    SdkScope scope_;
+};
+
+}  // namespace
+
+Resident::~Resident() {
+    if (core_ != nullptr) core_->remove(*this);
+}
+
+std::shared_ptr<RuntimeCore> RuntimeCore::start(RuntimeOptions options) {
+    auto core = std::make_shared<RuntimeCore>(std::move(options));
+    core->impl_->callbacks->on_exception([weak = std::weak_ptr{core}](std::exception_ptr error) {
+        if (auto const alive = weak.lock()) {
+            alive->log(LogLevel::error, "a callback threw: " + text_of(error));
+        }
+    });
+    if (core->zero_thread()) return core;
+    auto& impl = *core->impl_;
+    std::scoped_lock const lock{impl.mutex};
+    impl.io_thread = start_thread("tinkxx-io", [core] {
+        SdkScope const scope{core.get()};
+        core->impl_->run_loop();
+        core->impl_->thread_ended();
+    });
+    ++impl.live_threads;
+    return core;
+}
+
+RuntimeCore::RuntimeCore(RuntimeOptions options)
+    : impl_{std::make_unique<Impl>(*this, std::move(options))} {}
+
+RuntimeCore::~RuntimeCore() {
+    // Only a scheduler of the user's that was never turned again leaves residents untold.
+    impl_->tell_residents();
+}
+
+Scheduler& RuntimeCore::scheduler() noexcept { return *impl_->scheduler; }
+
+base::EventLoop* RuntimeCore::event_loop() noexcept { return impl_->loop.get(); }
+
+void RuntimeCore::log(LogLevel level, std::string line) {
+    if (!logs(level)) return;
+    auto& impl = *impl_;
+    auto const hand_over = [&impl](LogLevel at, std::string_view text) {
+        try {
+            impl.options.log(at, text);
+        } catch (...) {
+            // A sink must not throw, and there is nowhere left to say that this one did.
+        }
+    };
+    if (impl.default_sink) return hand_over(level, line);
+    if (auto core = weak_from_this().lock()) {
+        run_later([core = std::move(core), hand_over, level, text = std::move(line)] {
+            hand_over(level, text);
+        });
+    }
+}
+
+bool RuntimeCore::logs(LogLevel level) const noexcept {
+    return level >= impl_->options.log_level && level != LogLevel::off;
+}
+
+void RuntimeCore::run(Task task) {
+    auto& impl = *impl_;
+    if (impl.mode == CallbackMode::inlined && impl.scheduler->on_loop()) {
+        return impl.callbacks->run_now(std::move(task));
+    }
+    run_later(std::move(task));
+}
+
+void RuntimeCore::run_later(Task task) {
+    auto& impl = *impl_;
+    if (!impl.callbacks->push(task)) {
+        SdkScope const scope{this};  // destroying a callback is as good as running it
+        auto const unrun = std::move(task);
+        return;
+    }
+    switch (impl.mode) {
+        case CallbackMode::executor:
+            impl.options.executor->run(Ticket{impl.callbacks});
+            return;
+        case CallbackMode::inlined:
+        case CallbackMode::loop:
+            impl.scheduler->post(Ticket{impl.callbacks});
+            return;
+        case CallbackMode::own_thread:
+            break;
+    }
+    std::scoped_lock const lock{impl.mutex};
+    if (impl.callback_thread_started || impl.closing) return;
+    impl.callback_thread = start_thread("tinkxx-callback", [core = shared_from_this()] {
+        SdkScope const in_thread{core.get()};
+        core->impl_->callbacks->work();
+        core->impl_->thread_ended();
+    });
+    ++impl.live_threads;
+    impl.callback_thread_started = true;
+}
+
+bool RuntimeCore::on_sdk_thread() const noexcept {
+    return SdkScope::inside(this) || impl_->scheduler->on_loop();
+}
+
+bool RuntimeCore::shut_down() const noexcept { return impl_->closing; }
+
+bool RuntimeCore::zero_thread() const noexcept { return impl_->options.threads == 0; }
+
+void RuntimeCore::wake() noexcept {
+    impl_->scheduler->post([] {});
+}
+
+Pumped RuntimeCore::pump(Readiness const& what, std::optional<nanoseconds> limit) {
+    using Clock = std::chrono::steady_clock;
+    auto& impl = *impl_;
+    auto& scheduler = *impl.scheduler;
+    // With a loop of our own this is its clock. A scheduler of the user's has its own time, in
+    // which its limit counts; then this one serves only while another thread turns.
+    auto const deadline = limit ? Clock::now() + *limit : TimePoint::max();
+    std::optional<TimePoint> virtual_deadline;
+    nanoseconds step{std::chrono::milliseconds{1}};
+    for (;;) {
+        std::unique_lock lock{impl.mutex};
+        auto const turns = impl.turns;  // read before the look: a turn that ends after it counts
+        lock.unlock();
+        if (what.ready()) return Pumped::ready;
+        lock.lock();
+        if (impl.ended) return Pumped::closed;
+        if (impl.turning) {
+            auto const over = [&] { return impl.turns != turns; };
+            if (!limit) {
+                impl.changed.wait(lock, over);
+            } else if (!impl.changed.wait_until(lock, deadline, over)) {
+                return Pumped::expired;
+            }
+            continue;
+        }
+        impl.turning = true;
+        lock.unlock();
+        Turning const turning{impl, this};
+
+        if (impl.loop) {
+            auto const left = limit ? deadline - Clock::now() : forever;
+            if (left <= nanoseconds::zero()) return Pumped::expired;
+            scheduler.turn(left);
+        } else if (scheduler.turn(nanoseconds::zero())) {
+            step = std::chrono::milliseconds{1};
+        } else {
+            // Time is let go on in growing steps, not at one go: a scheduler whose time moves
+            // stops at its next timer anyway, and one whose time stands still is found out.
+            auto const before = scheduler.now();
+            if (!virtual_deadline) virtual_deadline = limit ? before + *limit : TimePoint::max();
+            auto const left = *virtual_deadline - before;
+            if (left <= nanoseconds::zero()) return Pumped::expired;
+            constexpr std::chrono::hours longest{24 * 365};
+            if (!scheduler.turn(std::min(step, left)) &&
+                (scheduler.now() == before || step > longest)) {
+                return Pumped::stuck;
+            }
+            step *= 2;
+        }
+        impl.finish_if_closing();
+    }
+}
+
+void RuntimeCore::add(Resident& resident) {
+    auto& impl = *impl_;
+    if (impl.told) return resident.on_shutdown();
+    resident.core_ = this;
+    resident.previous_ = impl.newest;
+    if (impl.newest != nullptr) impl.newest->next_ = &resident;
+    impl.newest = &resident;
+}
+
+void RuntimeCore::remove(Resident& resident) noexcept {
+    if (resident.core_ == this) impl_->unlink(resident);
+}
+
+bool RuntimeCore::poll(nanoseconds limit) {
+    auto& impl = *impl_;
+    auto const misused = [](char const* why) {
+        throw UsageError{{.kind = ErrorKind::usage, .message = std::string{"poll: "} + why}};
+    };
+    if (!zero_thread())
+        misused("this runtime has its own thread; use RuntimeOptions{.threads = 0}");
+    if (on_sdk_thread()) misused("called from within a callback; return from it instead");
+    auto const keep_alive = shared_from_this();
+    std::unique_lock lock{impl.mutex};
+    if (impl.turning) {
+        // Whoever turns runs what is due. Its end is awaited, and time is up or nearly so.
+        if (limit <= nanoseconds::zero()) return false;
+        auto const over = [&impl] { return !impl.turning; };
+        if (limit == forever) {
+            impl.changed.wait(lock, over);
+        } else if (!impl.changed.wait_for(lock, limit, over)) {
+            return false;
+        }
+        limit = nanoseconds::zero();
+    }
+    if (impl.ended) return false;
+    impl.turning = true;
+    lock.unlock();
+    Turning const turning{impl, this};
+    bool const ran = impl.scheduler->turn(limit);
+    impl.finish_if_closing();
+    return ran;
+}
+
+void RuntimeCore::shutdown() noexcept {
+    auto& impl = *impl_;
+    auto const keep_alive = shared_from_this();
+    bool first = false;
+    {
+        // Under the lock, so that no callback thread is started after this.
+        std::scoped_lock const lock{impl.mutex};
+        first = !impl.closing.exchange(true);
+    }
+    impl.callbacks->close();
+    if (first) {
+        impl.scheduler->post([weak = weak_from_this()] {
+            if (auto const core = weak.lock()) core->impl_->tell_residents();
+        });
+    }
+
+    bool const on_own_thread = on_sdk_thread();
+    std::thread io;
+    std::thread callback;
+    std::unique_lock lock{impl.mutex};
+    if (impl.io_thread.joinable() && !impl.joining) {
+        io = std::move(impl.io_thread);
+        callback = std::move(impl.callback_thread);
+        if (on_own_thread) {
+            io.detach();
+            if (callback.joinable()) callback.detach();
+        } else {
+            impl.joining = true;
+        }
+    }
+    if (on_own_thread) return;
+
+    if (io.joinable()) {
+        lock.unlock();
+        io.join();
+        if (callback.joinable()) callback.join();
+        lock.lock();
+        impl.joining = false;
+        impl.changed.notify_all();
+    }
+    impl.changed.wait(lock, [&impl] { return impl.live_threads == 0 && !impl.joining; });
+    while (zero_thread() && !impl.ended) {
+        if (impl.turning) {
+            impl.changed.wait(lock);
+            continue;
+        }
+        impl.turning = true;
+        lock.unlock();
+        try {
+            Turning const turning{impl, this};
+            impl.finish_if_closing();
+        } catch (...) {
+            // A task of the user's scheduler threw; the shutdown goes on with the next.
+        }
+        lock.lock();
+    }
+    lock.unlock();
+    impl.callbacks->wait_until_idle();
+}
+
+}  // namespace tinkxx::detail
