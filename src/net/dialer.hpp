@@ -33,20 +33,28 @@ public:
     virtual ~Dial() = default;
 };
 
-/// Opens connections: looks the name up off the loop, races IPv6 and IPv4 addresses, goes
-/// through a proxy, and does the TLS handshake with verification, SNI, ALPN and resumption.
-/// It has no time limit of its own: the caller abandons an attempt that takes too long.
+/// Opens connections. An interface, so that tests can put their own streams behind a transport.
+class Connector {
+public:
+    virtual ~Connector() = default;
+    /// ALPN offers h2 and http/1.1 for `automatic`, else the one that `version` names.
+    [[nodiscard]] virtual std::unique_ptr<Dial> dial(Origin const& origin, HttpVersion version,
+                                                     DialOwner& owner) = 0;
+};
+
+/// The connector over real sockets: looks the name up off the loop, races IPv6 and IPv4 addresses,
+/// goes through a proxy, and does the TLS handshake with verification, SNI, ALPN and resumption. It
+/// has no time limit of its own: the caller abandons an attempt that takes too long.
 ///
 /// Loop thread only, but for its creation. Outlives its attempts; the streams may outlive it.
-class Dialer {
+class Dialer final : public Connector {
 public:
     /// Throws `ValidationError` for unreadable files, bad proxy options and bad addresses.
     Dialer(base::EventLoop& loop, NetOptions const& options);
-    ~Dialer();
+    ~Dialer() override;
 
-    /// ALPN offers h2 and http/1.1 for `automatic`, else the one that `version` names.
-    [[nodiscard]] std::unique_ptr<Dial> dial(Origin const& origin, HttpVersion version,
-                                             DialOwner& owner);
+    std::unique_ptr<Dial> dial(Origin const& origin, HttpVersion version,
+                               DialOwner& owner) override;
 
 private:
     struct Impl;

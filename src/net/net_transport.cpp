@@ -45,10 +45,11 @@ NetOptions checked(NetOptions options) {
 
 }  // namespace
 
-NetTransport::NetTransport(base::EventLoop& loop, NetOptions options)
+NetTransport::NetTransport(base::EventLoop& loop, NetOptions options,
+                           std::unique_ptr<Connector> connector)
     : loop_{loop},
       options_{checked(std::move(options))},
-      dialer_{loop, options_},
+      connector_{std::move(connector)},
       read_buffer_(read_buffer_bytes) {}
 
 NetTransport::~NetTransport() {
@@ -243,7 +244,9 @@ std::shared_ptr<Transport> net_transport(Runtime const& runtime, NetOptions opti
                           "transport"}}
             .raise();
     }
-    auto transport = std::make_unique<net::NetTransport>(*loop, std::move(options));
+    auto connector = std::make_unique<net::Dialer>(*loop, options);
+    auto transport =
+        std::make_unique<net::NetTransport>(*loop, std::move(options), std::move(connector));
     auto* const raw = transport.get();
     // The deleter posts: the last handle may go anywhere, even inside one of its own callbacks,
     // and sockets belong to the loop. A loop that is gone destroys the task, and so the transport.

@@ -81,7 +81,7 @@ public:
     Opening(Pool& pool, std::chrono::milliseconds limit) : pool_{pool}, limit_{limit} {
         auto& loop = pool.transport_.loop();
         if (limit.count() > 0) loop.arm(*this, loop.now() + limit, Precision::coarse);
-        dial_ = pool.transport_.dialer().dial(pool.site_.origin, pool.version_, *this);
+        dial_ = pool.transport_.connector().dial(pool.site_.origin, pool.version_, *this);
     }
     void on_connected(std::unique_ptr<Stream> stream) override {
         pool_.opened(*this, std::move(stream));

@@ -37,7 +37,8 @@ class NetTransport final : public Transport,
                            private base::TurnEnd,
                            private Timer {
 public:
-    NetTransport(base::EventLoop& loop, NetOptions options);
+    /// Throws `ValidationError` for options that cannot work.
+    NetTransport(base::EventLoop& loop, NetOptions options, std::unique_ptr<Connector> connector);
     ~NetTransport() override;
 
     Call start(Request request, ReplySink& sink) override;
@@ -51,7 +52,7 @@ public:
     // For exchanges, pools and connections.
     base::EventLoop& loop() noexcept { return loop_; }
     NetOptions const& options() const noexcept { return options_; }
-    Dialer& dialer() noexcept { return dialer_; }
+    Connector& connector() noexcept { return *connector_; }
     HeaderCache& header_cache() noexcept { return header_cache_; }
     std::span<char> read_buffer() noexcept { return read_buffer_; }
     std::minstd_rand& chance() noexcept { return chance_; }
@@ -90,7 +91,7 @@ private:
 
     base::EventLoop& loop_;
     NetOptions options_;
-    Dialer dialer_;
+    std::unique_ptr<Connector> connector_;
     HeaderCache header_cache_;
     std::vector<char> read_buffer_;
     std::minstd_rand chance_;
