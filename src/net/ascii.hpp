@@ -10,7 +10,7 @@ namespace tinkxx::net {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-[[nodiscard]] constexpr bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
+[[nodiscard]] constexpr bool equal_in_any_case(std::string_view a, std::string_view b) noexcept {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [](char x, char y) { return ascii_lower(x) == ascii_lower(y); });
 }

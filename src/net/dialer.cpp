@@ -61,9 +61,11 @@ std::vector<ip::address> interleave(std::vector<ip::address> const& addresses) {
     return mixed;
 }
 
+}  // namespace
+
 /// What the attempts of one dialer share.
-struct Shared {
-    Shared(base::EventLoop& loop_, NetOptions const& options);
+struct DialerShared {
+    DialerShared(base::EventLoop& loop_, NetOptions const& options);
 
     /// Made when first needed: a program that speaks plain HTTP needs none. Options that can be
     /// wrong are tried at once, though.
@@ -83,7 +85,7 @@ struct Shared {
     std::chrono::milliseconds attempt_delay;
 };
 
-Shared::Shared(base::EventLoop& loop_, NetOptions const& options)
+DialerShared::DialerShared(base::EventLoop& loop_, NetOptions const& options)
     : loop{loop_},
       resolver{loop_},
       tls_options{options.tls},
@@ -112,9 +114,11 @@ Shared::Shared(base::EventLoop& loop_, NetOptions const& options)
     }
 }
 
+namespace {
+
 class DialImpl final : public Dial, private StreamOwner, private Timer, private Resolver::Asker {
 public:
-    DialImpl(Shared& dialer, Origin const& origin, HttpVersion version, DialOwner& owner)
+    DialImpl(DialerShared& dialer, Origin const& origin, HttpVersion version, DialOwner& owner)
         : dialer_{dialer}, origin_{origin}, version_{version}, owner_{owner} {
         if (dialer.proxy && !dialer.no_proxy.matches(origin.host, origin.port)) {
             proxy_ = &*dialer.proxy;
@@ -160,7 +164,7 @@ private:
         fail(FailureKind::proxy, "the proxy " + proxy_->display() + ": " + std::string{what});
     }
 
-    Shared& dialer_;
+    DialerShared& dialer_;
     Origin origin_;
     HttpVersion version_;
     DialOwner& owner_;
@@ -418,8 +422,8 @@ void DialImpl::fail(FailureKind kind, std::string message) {
 
 }  // namespace
 
-struct Dialer::Impl : Shared {
-    using Shared::Shared;
+struct Dialer::Impl : DialerShared {
+    using DialerShared::DialerShared;
 };
 
 Dialer::Dialer(base::EventLoop& loop, NetOptions const& options)

@@ -93,10 +93,10 @@ Result<Proxy> parse_proxy_url(std::string_view url) {
     auto rest = url;
     auto const scheme = rest.find("://");
     if (scheme == std::string_view::npos) return bad_proxy(url, "it has no scheme");
-    if (equal_ignoring_case(rest.substr(0, scheme), "https")) {
+    if (equal_in_any_case(rest.substr(0, scheme), "https")) {
         proxy.tls = true;
         proxy.port = 443;
-    } else if (equal_ignoring_case(rest.substr(0, scheme), "http")) {
+    } else if (equal_in_any_case(rest.substr(0, scheme), "http")) {
         proxy.port = 80;
     } else {
         return bad_proxy(url, "its scheme is neither http nor https");
@@ -150,7 +150,7 @@ std::string connect_head(Proxy const& proxy, Headers const& headers, std::string
         head.append(name).append(": ").append(value).append("\r\n");
     };
     for (auto const& [name, value] : headers) {
-        if (!equal_ignoring_case(name, "host")) add(name, value);
+        if (!equal_in_any_case(name, "host")) add(name, value);
     }
     if (auto const basic = proxy.authorization(); headers.empty() && !basic.empty()) {
         add("Proxy-Authorization", basic);
@@ -236,7 +236,7 @@ bool NoProxy::matches(std::string_view host, std::uint16_t port) const {
         }
         if (by_address || host.size() < rule.name.size()) return false;
         auto const rest = host.size() - rule.name.size();
-        return equal_ignoring_case(host.substr(rest), rule.name) &&
+        return equal_in_any_case(host.substr(rest), rule.name) &&
                (rest == 0 || host[rest - 1] == '.');
     });
 }

@@ -26,7 +26,7 @@ namespace tinkxx::net {
 namespace {
 
 constexpr std::size_t record_bytes = SSL3_RT_MAX_PLAIN_LENGTH;
-constexpr std::size_t read_buffer_bytes = std::size_t{64} * 1024;
+constexpr std::size_t tls_read_buffer_bytes = std::size_t{64} * 1024;
 constexpr std::size_t most_sessions_per_peer = 8;
 constexpr std::size_t most_peers = 64;
 
@@ -188,7 +188,7 @@ TlsContextImpl::TlsContextImpl(TlsOptions const& options)
                                     SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
     // Many records per system call instead of two calls per record.
     ::SSL_CTX_set_read_ahead(context, 1);
-    ::SSL_CTX_set_default_read_buffer_len(context, read_buffer_bytes);
+    ::SSL_CTX_set_default_read_buffer_len(context, tls_read_buffer_bytes);
     ::SSL_CTX_set_default_passwd_cb(context, no_passphrase);
     ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER, &TlsStreamImpl::on_verify);
     ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);

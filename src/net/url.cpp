@@ -12,6 +12,7 @@
 #include <array>
 #include <charconv>
 #include <utility>
+#include <vector>
 
 namespace tinkxx::net {
 namespace {
@@ -48,7 +49,7 @@ bool all(std::string_view text, std::uint8_t wanted) noexcept {
 
 /// Whether `text` begins with `prefix`, in any case.
 bool begins_with(std::string_view text, std::string_view prefix) noexcept {
-    return equal_ignoring_case(text.substr(0, prefix.size()), prefix);
+    return equal_in_any_case(text.substr(0, prefix.size()), prefix);
 }
 
 bool is_ipv6(std::string_view text) noexcept {
@@ -98,6 +99,27 @@ std::string percent_encode_stray(std::string_view text) {
         }
     }
     return encoded;
+}
+
+/// As RFC 3986 (5.2.4) has it. Boost's own version leaves steps above the root in.
+std::string remove_dot_segments(std::string_view path) {
+    std::vector<std::string_view> kept;
+    bool folder = true;  // whether the result ends with a slash
+    for (std::size_t at = 1; at <= path.size();) {
+        auto const end = std::min(path.find('/', at), path.size());
+        auto const segment = path.substr(at, end - at);
+        folder = segment == "." || segment == "..";
+        if (!folder) {
+            kept.push_back(segment);
+        } else if (segment == ".." && !kept.empty()) {
+            kept.pop_back();
+        }
+        at = end + 1;
+    }
+    std::string result;
+    for (auto const segment : kept) result.append("/").append(segment);
+    if (folder) result += '/';
+    return result;
 }
 
 }  // namespace
@@ -226,8 +248,12 @@ Result<std::string> resolve_reference(std::string_view base, std::string_view re
     if (!boost::urls::resolve(*parsed_base, *parsed_reference, resolved)) {
         return bad_url(reference, "it cannot be resolved");
     }
-    resolved.remove_fragment();
-    return std::string{resolved.buffer()};
+    if (!resolved.has_authority()) return bad_url(reference, "it has no host");
+    std::string text{resolved.scheme()};
+    text.append("://").append(resolved.encoded_authority());
+    text += remove_dot_segments(resolved.encoded_path());
+    if (resolved.has_query()) text.append("?").append(resolved.encoded_query());
+    return text;
 }
 
 }  // namespace tinkxx::net
