@@ -218,6 +218,9 @@ public:
     virtual void cancel(Call call) noexcept = 0;
     /// Holds back (or lets flow again) the body of an answer: back-pressure for downloads.
     virtual void pause(Call call, bool on) noexcept = 0;
+    /// Lets no later request use the connection that this call is on; for an answer that shows
+    /// the connection to be bad (R-RETRY-75). Where there are no connections it does nothing.
+    virtual void discard(Call /*call*/) noexcept {}
     /// Takes no new requests and lets those under way finish until `deadline`; then the rest
     /// fails with `FailureKind::closed`.
     virtual void drain(TimePoint deadline) noexcept = 0;

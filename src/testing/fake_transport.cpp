@@ -469,6 +469,12 @@ void FakeTransport::pause(Call call, bool on) noexcept {
     }
 }
 
+void FakeTransport::discard(Call call) noexcept {
+    if (impl_->find(call) == nullptr) return;
+    std::lock_guard const lock{impl_->mutex};
+    impl_->sent[call.id - 1].discarded = true;
+}
+
 void FakeTransport::drain(TimePoint deadline) noexcept {
     {
         std::lock_guard const lock{impl_->mutex};

@@ -351,6 +351,11 @@ void FaultyTransport::pause(Call call, bool on) noexcept {
     }
 }
 
+void FaultyTransport::discard(Call call) noexcept {
+    auto const* exchange = impl_->find(call);
+    if (exchange != nullptr && exchange->inner.id != 0) impl_->inner->discard(exchange->inner);
+}
+
 void FaultyTransport::drain(TimePoint deadline) noexcept { impl_->inner->drain(deadline); }
 
 }  // namespace tinkxx::testing

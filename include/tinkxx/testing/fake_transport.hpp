@@ -58,6 +58,8 @@ struct SentRequest {
     bool cancelled{false};
     /// Whether its answer has ended, with success or failure.
     bool ended{false};
+    /// Whether `discard` was called for it.
+    bool discarded{false};
 
     /// The value of the first line of that name, or empty.
     [[nodiscard]] std::string header(std::string_view name) const;
@@ -139,6 +141,7 @@ public:
     Call start(Request request, ReplySink& sink) override;
     void cancel(Call call) noexcept override;
     void pause(Call call, bool on) noexcept override;
+    void discard(Call call) noexcept override;
     void drain(TimePoint deadline) noexcept override;
 
 private:

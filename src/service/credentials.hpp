@@ -1,0 +1,50 @@
+#pragma once
+
+#include <tinkxx/result.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace tinkxx::service {
+
+/// A credential, shared so that sending it copies no key. Null: the request goes without one.
+using Credential = std::shared_ptr<std::string const>;
+
+/// Waits for a credential that is still being fetched.
+class CredentialWaiter {
+public:
+    virtual void on_credential(Result<Credential> credential) = 0;
+
+protected:
+    ~CredentialWaiter() = default;
+};
+
+/// Supplies the value of X-API-Key for each attempt. Loop thread only.
+class CredentialSource {
+public:
+    virtual ~CredentialSource() = default;
+    /// The credential, or why there is none; or nothing yet, and `waiter` is told later, once.
+    [[nodiscard]] virtual std::optional<Result<Credential>> get(CredentialWaiter& waiter) = 0;
+    /// `waiter` is not told any more. Harmless if it does not wait.
+    virtual void forget(CredentialWaiter& waiter) noexcept = 0;
+};
+
+/// One key for ever.
+class FixedCredential final : public CredentialSource {
+public:
+    /// An empty key means none.
+    explicit FixedCredential(std::string key)
+        : key_{key.empty() ? nullptr : std::make_shared<std::string const>(std::move(key))} {}
+
+    std::optional<Result<Credential>> get(CredentialWaiter& /*waiter*/) override {
+        return Result<Credential>{key_};
+    }
+    void forget(CredentialWaiter& /*waiter*/) noexcept override {}
+
+private:
+    Credential key_;
+};
+
+}  // namespace tinkxx::service

@@ -1,0 +1,280 @@
+#include "service/http_call.hpp"
+
+#include "service/standard_headers.hpp"
+
+#include <tinkxx/redaction.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <charconv>
+#include <utility>
+
+namespace tinkxx::service {
+
+namespace {
+
+// A Content-Length is only a promise: never set aside more than this on its word.
+constexpr std::uint64_t most_reserved = std::uint64_t{1} << 20U;
+
+std::size_t announced_bytes(Headers const& headers) noexcept {
+    auto const* text = headers.find("content-length");
+    std::uint64_t bytes = 0;
+    if (text != nullptr) std::from_chars(text->data(), text->data() + text->size(), bytes);
+    return static_cast<std::size_t>(std::min(bytes, most_reserved));
+}
+
+bool is_plain_read(std::string_view method) noexcept { return method == "GET" || method == "HEAD"; }
+
+}  // namespace
+
+template <class Event>
+Event HttpCall::event() const {
+    Event event;
+    event.method = order_.operation.method;
+    event.path = order_.operation.path;
+    event.purpose = order_.purpose;
+    event.base_url = context_->config().endpoint.base_url();
+    event.metadata = order_.metadata;
+    event.metadata.insert(context_->config().metadata.begin(), context_->config().metadata.end());
+    return event;
+}
+
+HttpCall::~HttpCall() { cancel(); }
+
+void HttpCall::start(HttpOrder order) {
+    assert(state_ == State::idle);
+    order_ = std::move(order);
+    retry_.emplace(HttpRetry::Rules{.max_retries = order_.max_retries,
+                                    .fail_on_status = order_.fail_on_status,
+                                    .purpose = order_.purpose},
+                   order_.operation, context_->rejections());
+    delivered_ = false;
+    paused_ = false;
+    started_ = context_->scheduler().now();
+    state_ = State::beginning;
+    if (!context_->usable()) {
+        refusal_ = ErrorDetails{.kind = ErrorKind::cancelled,
+                                .message = order_.operation.name() + ": the client is closed",
+                                .stopped = StopReason::cancelled};
+        context_->scheduler().arm(*this, started_, Precision::exact);
+        return;
+    }
+    context_->attach(*this);
+    if (!order_.common_headers) order_.common_headers = context_->headers();
+    if (!order_.idempotency_key && !is_plain_read(order_.operation.method) &&
+        !order_.headers.contains("x-idempotency-key")) {
+        order_.idempotency_key = context_->new_idempotency_key();
+    }
+    if (order_.idempotency_key && !order_.idempotency_key->empty()) {
+        order_.headers.set("X-Idempotency-Key", std::move(*order_.idempotency_key));
+    }
+    if (order_.timeouts.read.count() > 0) {
+        order_.headers.add("x-stainless-read-timeout", seconds_text(order_.timeouts.read));
+    }
+    if (context_->observed()) {
+        context_->tell(&Observer::on_http_start, event<HttpStartEvent>());
+    }
+    attempt();
+}
+
+void HttpCall::attempt() {
+    if (!order_.send_credential || order_.common_headers->contains("x-api-key") ||
+        order_.headers.contains("x-api-key")) {
+        return send(nullptr);
+    }
+    state_ = State::credential;
+    auto credential = context_->credentials().get(*this);
+    if (!credential) return;
+    if (*credential) return send(**credential);
+    // Told from the loop: the caller of `start` is not ready for an answer.
+    refusal_ = credential->error().details();
+    state_ = State::beginning;
+    context_->scheduler().arm(*this, context_->scheduler().now(), Precision::exact);
+}
+
+void HttpCall::on_credential(Result<Credential> credential) {
+    if (credential) return send(*credential);
+    fail(credential.error().details());
+}
+
+void HttpCall::send(Credential const& credential) {
+    credential_ = credential;
+    Request request;
+    request.method = order_.operation.method;
+    request.common_headers = order_.common_headers;
+    request.url = order_.url;
+    request.headers.reserve(order_.headers.size() + 2);
+    for (auto const& line : order_.headers) request.headers.add(line.name, line.value);
+    request.headers.add("x-stainless-retry-count", std::to_string(retry_->retries()));
+    if (credential) request.headers.add("X-API-Key", *credential);
+    request.body = order_.body;
+    request.purpose = order_.purpose;
+    request.timeouts = order_.timeouts;
+    request.redirects = order_.redirects;
+    request.max_response_bytes = order_.max_response_bytes;
+    context_->dump(order_.operation, request);
+    head_ = {};
+    body_.clear();
+    state_ = State::sending;
+    call_ = context_->transport().start(std::move(request), *this);
+    if (paused_) context_->transport().pause(call_, true);
+}
+
+void HttpCall::on_head(Head head) {
+    head_ = std::move(head);
+    if (HttpRetry::is_rejection(head_.status, head_.headers)) {
+        context_->transport().discard(call_);
+    }
+    if (!order_.stream || !is_success(head_.status)) body_.reserve(announced_bytes(head_.headers));
+}
+
+void HttpCall::on_data(std::span<char const> data) {
+    if (order_.stream && is_success(head_.status)) {
+        delivered_ = true;
+        return listener_->on_body(data);
+    }
+    body_.append(data.data(), data.size());
+}
+
+void HttpCall::on_done(Timing const& timing) {
+    call_ = {};
+    context_->dump(order_.operation, head_, body_);
+    auto const now = context_->scheduler().wall();
+    if (is_success(head_.status)) {
+        return follow(retry_->on_reply(head_, body_, now, 0, context_->config().scrubber), timing);
+    }
+    follow(retry_->on_reply(head_, body_, now, context_->chance(), scrubber()), timing);
+}
+
+void HttpCall::on_failure(Failure failure) {
+    call_ = {};
+    auto const timing = failure.timing;
+    head_ = {};
+    follow(retry_->on_failure(failure, delivered_, context_->chance(), scrubber()), timing);
+}
+
+void HttpCall::follow(HttpRetry::Action action, Timing const& timing) {
+    if (auto* again = std::get_if<HttpRetry::Retry>(&action)) {
+        if (context_->observed()) {
+            auto told = event<HttpRetryEvent>();
+            told.retry_count = retry_->retries();
+            told.delay = again->delay;
+            told.reason = again->why;
+            context_->tell(&Observer::on_http_retry, std::move(told));
+        }
+        if (context_->logs(LogLevel::info)) {
+            auto const ms = std::chrono::ceil<std::chrono::milliseconds>(again->delay);
+            context_->log(LogLevel::info, again->why + "; retry " +
+                                              std::to_string(retry_->retries()) + " in " +
+                                              seconds_text(ms) + " s");
+        }
+        head_ = {};
+        state_ = State::waiting;
+        auto& scheduler = context_->scheduler();
+        scheduler.arm(*this, scheduler.now() + again->delay, Precision::exact);
+    } else if (auto* failed = std::get_if<HttpRetry::Fail>(&action)) {
+        context_->note_deprecation(order_.operation, head_.headers);
+        fail(std::move(failed->error));
+    } else {
+        context_->note_deprecation(order_.operation, head_.headers);
+        deliver(timing);
+    }
+}
+
+void HttpCall::deliver(Timing const& timing) {
+    HttpResponse response;
+    response.status = head_.status;
+    response.headers = std::move(head_.headers);
+    response.body = std::move(body_);
+    response.http_version = head_.http_version;
+    response.url =
+        head_.redirected_url.empty() ? std::move(order_.url) : std::move(head_.redirected_url);
+    response.retries = retry_->retries();
+    response.elapsed = context_->scheduler().now() - started_;
+    response.timing = timing;
+    if (context_->observed()) {
+        auto told = event<HttpStopEvent>();
+        told.status = response.status;
+        told.retry_count = response.retries;
+        told.duration = response.elapsed;
+        context_->tell(&Observer::on_http_stop, std::move(told));
+    }
+    end();
+    listener_->on_response(std::move(response));
+}
+
+void HttpCall::fail(ErrorDetails error) {
+    if (context_->observed()) {
+        auto const duration = context_->scheduler().now() - started_;
+        if (head_.status != 0) {
+            auto told = event<HttpStopEvent>();
+            told.status = head_.status;
+            told.retry_count = retry_->retries();
+            told.duration = duration;
+            context_->tell(&Observer::on_http_stop, std::move(told));
+        } else {
+            auto told = event<HttpExceptionEvent>();
+            told.error = Error{error};
+            told.retry_count = retry_->retries();
+            told.duration = duration;
+            context_->tell(&Observer::on_http_exception, std::move(told));
+        }
+    }
+    end();
+    listener_->on_error(Error{std::move(error)});
+}
+
+void HttpCall::on_time() {
+    if (state_ == State::waiting) return attempt();
+    auto error = std::move(*refusal_);
+    refusal_.reset();
+    fail(std::move(error));
+}
+
+void HttpCall::shut(ErrorDetails error) {
+    if (call_.id != 0) context_->transport().cancel(std::exchange(call_, {}));
+    if (state_ == State::credential) context_->credentials().forget(*this);
+    head_ = {};
+    fail(std::move(error));
+}
+
+void HttpCall::cancel() noexcept {
+    if (state_ == State::idle) return;
+    if (call_.id != 0) context_->transport().cancel(std::exchange(call_, {}));
+    if (state_ == State::credential) context_->credentials().forget(*this);
+    if (context_->observed()) {
+        auto told = event<HttpExceptionEvent>();
+        told.error = Error{{.kind = ErrorKind::cancelled,
+                            .message = order_.operation.name() + ": cancelled",
+                            .stopped = StopReason::cancelled}};
+        told.retry_count = retry_->retries();
+        told.duration = context_->scheduler().now() - started_;
+        context_->tell(&Observer::on_http_exception, std::move(told));
+    }
+    end();
+}
+
+void HttpCall::end() noexcept {
+    context_->scheduler().disarm(*this);
+    if (next_ != nullptr || context_->newest_ == this) context_->detach(*this);
+    state_ = State::idle;
+    refusal_.reset();
+    credential_.reset();
+    order_ = {};
+    head_ = {};
+    body_ = {};
+}
+
+void HttpCall::pause(bool on) noexcept {
+    paused_ = on;
+    if (call_.id != 0) context_->transport().pause(call_, on);
+}
+
+Scrubber HttpCall::scrubber() const {
+    auto all = context_->config().scrubber;
+    all.add_secrets_of(order_.headers);
+    if (credential_) all.add(*credential_);
+    return all;
+}
+
+}  // namespace tinkxx::service

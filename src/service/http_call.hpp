@@ -1,0 +1,120 @@
+#pragma once
+
+#include <tinkxx/http.hpp>
+#include <tinkxx/transport.hpp>
+
+#include "service/http_context.hpp"
+#include "service/http_retry.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace tinkxx::service {
+
+/// One HTTP call to be made, with everything decided.
+struct HttpOrder {
+    Operation operation{};
+    std::string url{};
+    /// Null: the context's.
+    std::shared_ptr<Headers const> common_headers{};
+    /// Lines of this call; none of a name that the common lines have.
+    Headers headers{};
+    Body body{};
+    Purpose purpose{Purpose::rest};
+    Timeouts timeouts{};
+    int max_retries{10};
+    /// Empty: made for every method but GET and HEAD; an empty string: none (R-RETRY-72).
+    std::optional<std::string> idempotency_key{};
+    Redirects redirects{Redirects::follow};
+    bool fail_on_status{true};
+    /// Give a successful body away in pieces rather than collect it.
+    bool stream{false};
+    /// False for a URL that belongs to somebody else.
+    bool send_credential{true};
+    std::uint64_t max_response_bytes{std::uint64_t{1} << 30U};
+    Metadata metadata{};
+};
+
+/// Makes one HTTP call with its retries: sink, timer and state in one object, to be a member of
+/// the operation that needs the answer. May be started again once a call is over.
+///
+/// Loop thread only. Destroying it cancels. The context outlives it.
+class HttpCall final : private ReplySink, private Timer, private CredentialWaiter {
+public:
+    /// Told how a call ends: exactly one of the first two, never from inside `start` or `cancel`.
+    /// Inside them the call may be started again or destroyed.
+    class Listener {
+    public:
+        virtual void on_response(HttpResponse response) = 0;
+        virtual void on_error(Error error) = 0;
+        /// A piece of a streamed body; the call may be paused, cancelled or destroyed inside.
+        virtual void on_body(std::span<char const> /*data*/) {}
+
+    protected:
+        ~Listener() = default;
+    };
+
+    HttpCall(HttpContext& context, Listener& listener) noexcept
+        : context_{&context}, listener_{&listener} {}
+    ~HttpCall();
+
+    /// Begins a call. None may be under way. Should the context not be usable, the call ends with
+    /// a cancellation error from the loop, if that still turns.
+    void start(HttpOrder order);
+    /// Ends the call without a word to the listener. Harmless if none is under way.
+    void cancel() noexcept;
+    /// Holds back, or lets flow again, the body of an answer.
+    void pause(bool on) noexcept;
+
+    [[nodiscard]] bool under_way() const noexcept { return state_ != State::idle; }
+    [[nodiscard]] int retries() const noexcept { return retry_ ? retry_->retries() : 0; }
+
+private:
+    friend class HttpContext;
+    enum class State : std::uint8_t {
+        idle,
+        beginning,   ///< the first attempt, or the end, follows from the loop
+        credential,  ///< waiting for a credential
+        sending,     ///< the transport has it
+        waiting,     ///< for the time of the next attempt
+    };
+
+    void on_head(Head head) override;
+    void on_data(std::span<char const> data) override;
+    void on_done(Timing const& timing) override;
+    void on_failure(Failure failure) override;
+    void on_time() override;
+    void on_credential(Result<Credential> credential) override;
+
+    void attempt();
+    void send(Credential const& credential);
+    void follow(HttpRetry::Action action, Timing const& timing);
+    void deliver(Timing const& timing);
+    void fail(ErrorDetails error);
+    void shut(ErrorDetails error);
+    void end() noexcept;
+    [[nodiscard]] Scrubber scrubber() const;
+    template <class Event>
+    [[nodiscard]] Event event() const;
+
+    HttpContext* context_;
+    Listener* listener_;
+    HttpCall* previous_{nullptr};
+    HttpCall* next_{nullptr};
+
+    State state_{State::idle};
+    bool delivered_{false};  ///< a piece of the body was given away
+    bool paused_{false};
+    HttpOrder order_{};
+    std::optional<HttpRetry> retry_{};
+    Credential credential_{};  ///< what was sent last, to be kept out of errors
+    std::optional<ErrorDetails> refusal_{};
+    TimePoint started_{};
+    Call call_{};
+    Head head_{};
+    std::string body_{};
+};
+
+}  // namespace tinkxx::service

@@ -1,0 +1,173 @@
+#include "service/http_context.hpp"
+
+#include "service/http_call.hpp"
+#include "service/standard_headers.hpp"
+
+#include <array>
+#include <utility>
+
+namespace tinkxx::service {
+
+namespace {
+
+constexpr std::size_t dumped_body_bytes = 4096;
+
+bool is_text(Headers const* first, Headers const& second) {
+    auto const* type = second.find("content-type");
+    if (type == nullptr && first != nullptr) type = first->find("content-type");
+    return type != nullptr &&
+           (type->find("json") != std::string::npos || type->starts_with("text/") ||
+            type->find("form-urlencoded") != std::string::npos);
+}
+
+void append_body(std::string& line, std::string_view body, bool text) {
+    if (body.empty()) return;
+    line += " body " + std::to_string(body.size()) + " bytes";
+    if (!text) return;
+    line += ": ";
+    line += body.substr(0, dumped_body_bytes);
+    if (body.size() > dumped_body_bytes) line += "...";
+}
+
+void append_headers(std::string& line, Headers const& headers) {
+    for (auto const& [name, value] : headers) {
+        line += " [";
+        line += name;
+        line += ": ";
+        line += value;
+        line += ']';
+    }
+}
+
+}  // namespace
+
+HttpContext::HttpContext(HttpConfig config, std::shared_ptr<detail::RuntimeCore> runtime,
+                         std::shared_ptr<Transport> transport,
+                         std::shared_ptr<CredentialSource> credentials)
+    : config_{std::move(config)},
+      runtime_{std::move(runtime)},
+      transport_{std::move(transport)},
+      credentials_{std::move(credentials)},
+      headers_{std::make_shared<Headers const>(config_.headers)} {
+    auto json = config_.headers;
+    if (!json.contains("content-type")) json.add("Content-Type", "application/json");
+    json_headers_ = std::make_shared<Headers const>(std::move(json));
+    foreign_headers_ = std::make_shared<Headers const>(Headers{{"User-Agent", user_agent()}});
+}
+
+HttpContext::~HttpContext() = default;
+
+Random& HttpContext::random() {
+    if (!random_) random_.emplace(scheduler().entropy("http"));
+    return *random_;
+}
+
+double HttpContext::chance() { return random().unit(); }
+
+std::string HttpContext::new_idempotency_key() {
+    constexpr std::string_view hex = "0123456789abcdef";
+    std::array<std::uint64_t, 2> words{random().next(), random().next()};
+    words[0] = (words[0] & ~std::uint64_t{0xf000}) | 0x4000U;                        // version 4
+    words[1] = (words[1] & ~(std::uint64_t{3} << 62U)) | (std::uint64_t{2} << 62U);  // variant 1
+    std::string key = "stainless-cpp-retry-";
+    key.reserve(key.size() + 36);
+    for (unsigned digit = 0; digit < 32; ++digit) {
+        if (digit == 8 || digit == 12 || digit == 16 || digit == 20) key += '-';
+        key += hex[(words[digit / 16] >> (60U - 4U * (digit % 16))) & 15U];
+    }
+    return key;
+}
+
+bool HttpContext::logs(LogLevel level) const noexcept {
+    if (config_.log) return level >= config_.log_level && level != LogLevel::off;
+    return runtime_->logs(level);
+}
+
+void HttpContext::log(LogLevel level, std::string line) const {
+    if (logs(level)) write(level, config_.scrubber.scrub(line));
+}
+
+void HttpContext::write(LogLevel level, std::string line) const {
+    if (!config_.log) return runtime_->log(level, std::move(line));
+    runtime_->run_callback([self = shared_from_this(), level, line = std::move(line)] {
+        self->config_.log(level, line);  // what it throws is the runtime's to log
+    });
+}
+
+void HttpContext::note_deprecation(Operation const& operation, Headers const& headers) {
+    if (auto const note = notes_.read(headers, scheduler().now())) {
+        log(note->level, operation.name() + ": deprecated: " + note->text);
+    }
+}
+
+void HttpContext::dump(Operation const& operation, Request const& request) const {
+    if (!config_.dump) return;
+    auto line =
+        operation.name() + " > " + request.method + ' ' + config_.scrubber.scrub(request.url);
+    if (request.common_headers) {
+        append_headers(line, config_.scrubber.scrub(*request.common_headers));
+    }
+    append_headers(line, config_.scrubber.scrub(request.headers));
+    std::string body;
+    if (request.body.head) body += *request.body.head;
+    if (request.body.tail) body += *request.body.tail;
+    append_body(line, config_.scrubber.scrub(body),
+                is_text(request.common_headers.get(), request.headers));
+    write_dump(std::move(line));
+}
+
+void HttpContext::dump(Operation const& operation, Head const& head, std::string_view body) const {
+    if (!config_.dump) return;
+    auto line = operation.name() + " < " + std::to_string(head.status);
+    append_headers(line, config_.scrubber.scrub(head.headers));
+    append_body(line, config_.scrubber.scrub(body), is_text(nullptr, head.headers));
+    write_dump(std::move(line));
+}
+
+void HttpContext::write_dump(std::string line) const {
+    // Asked for by name, so it is shown even where the log would leave out lines of its level.
+    if (config_.log || runtime_->logs(LogLevel::info))
+        return write(LogLevel::info, std::move(line));
+    stderr_log()(LogLevel::info, line);
+}
+
+bool HttpContext::usable() {
+    if (!resident_ && !closed_) {
+        resident_ = true;
+        runtime_->add(*this);  // closes at once if the runtime is shutting down
+    }
+    return !closed_;
+}
+
+void HttpContext::attach(HttpCall& call) {
+    call.next_ = nullptr;
+    call.previous_ = newest_;
+    if (newest_ != nullptr) newest_->next_ = &call;
+    newest_ = &call;
+    ++open_calls_;
+}
+
+void HttpContext::detach(HttpCall& call) noexcept {
+    (call.next_ != nullptr ? call.next_->previous_ : newest_) = call.previous_;
+    if (call.previous_ != nullptr) call.previous_->next_ = call.next_;
+    call.previous_ = call.next_ = nullptr;
+    --open_calls_;
+}
+
+void HttpContext::close() noexcept {
+    auto const keep_alive = shared_from_this();
+    closed_ = true;
+    if (resident_) runtime_->remove(*this);
+    while (newest_ != nullptr) {
+        auto& call = *newest_;
+        ErrorDetails error;
+        error.kind = ErrorKind::cancelled;
+        error.stopped = StopReason::cancelled;
+        error.message = call.order_.operation.name() + ": cancelled, since its client went away";
+        call.shut(std::move(error));
+    }
+}
+
+void HttpContext::on_shutdown() noexcept { close(); }
+
+}  // namespace tinkxx::service

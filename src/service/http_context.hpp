@@ -1,0 +1,135 @@
+#pragma once
+
+#include <tinkxx/http.hpp>
+#include <tinkxx/log.hpp>
+#include <tinkxx/observer.hpp>
+#include <tinkxx/transport.hpp>
+
+#include "base/runtime_core.hpp"
+#include "service/credentials.hpp"
+#include "service/deprecation_notes.hpp"
+#include "service/endpoint.hpp"
+#include "service/http_retry.hpp"
+#include "service/random.hpp"
+#include "service/scrubber.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tinkxx::service {
+
+class HttpCall;
+
+/// What a client was configured with, checked and resolved. Never changes (R-CONF-10).
+struct HttpConfig {
+    Endpoint endpoint;
+    Timeouts timeouts{};
+    int max_retries{10};
+    /// Standard lines and those of the caller, without the credential.
+    Headers headers{};
+    Query query{};
+    Metadata metadata{};
+    std::vector<std::shared_ptr<Observer>> observers{};
+    /// Empty: the runtime's.
+    LogSink log{};
+    LogLevel log_level{LogLevel::warning};
+    bool dump{false};
+    Scrubber scrubber{};
+};
+
+/// What all HTTP calls of one client share. Made on any thread; then, but for what says
+/// otherwise, for the loop thread only. Held by a `std::shared_ptr`.
+class HttpContext final : public std::enable_shared_from_this<HttpContext>,
+                          private detail::Resident {
+public:
+    HttpContext(HttpConfig config, std::shared_ptr<detail::RuntimeCore> runtime,
+                std::shared_ptr<Transport> transport,
+                std::shared_ptr<CredentialSource> credentials);
+    ~HttpContext() override;
+
+    /// Any thread.
+    [[nodiscard]] HttpConfig const& config() const noexcept { return config_; }
+    [[nodiscard]] detail::RuntimeCore& runtime() const noexcept { return *runtime_; }
+    [[nodiscard]] Scheduler& scheduler() const noexcept { return runtime_->scheduler(); }
+    [[nodiscard]] Transport& transport() const noexcept { return *transport_; }
+    [[nodiscard]] CredentialSource& credentials() const noexcept { return *credentials_; }
+    /// Lines for requests without a body, and the same with a JSON content type. Any thread.
+    [[nodiscard]] std::shared_ptr<Headers const> const& headers() const noexcept {
+        return headers_;
+    }
+    [[nodiscard]] std::shared_ptr<Headers const> const& json_headers() const noexcept {
+        return json_headers_;
+    }
+    /// Lines for requests to somebody else: who we are, and nothing of the caller's. Any thread.
+    [[nodiscard]] std::shared_ptr<Headers const> const& foreign_headers() const noexcept {
+        return foreign_headers_;
+    }
+
+    [[nodiscard]] RejectionBudget& rejections() noexcept { return rejections_; }
+    [[nodiscard]] double chance();
+    /// `stainless-cpp-retry-<uuid>`, random.
+    [[nodiscard]] std::string new_idempotency_key();
+
+    /// Hands a line, free of secrets, to the client's log. Any thread.
+    void log(LogLevel level, std::string line) const;
+    [[nodiscard]] bool logs(LogLevel level) const noexcept;
+    void note_deprecation(Operation const& operation, Headers const& headers);
+    void dump(Operation const& operation, Request const& request) const;
+    void dump(Operation const& operation, Head const& head, std::string_view body) const;
+
+    [[nodiscard]] bool observed() const noexcept { return !config_.observers.empty(); }
+    /// Calls `member` of every observer with `event`, on the callback executor.
+    template <class Event>
+    void tell(void (Observer::*member)(Event const&), Event event) const;
+
+    /// Ends all calls with a cancellation error, and every later one too.
+    void close() noexcept;
+    /// Whether calls can be made: false once closed or the runtime shuts down.
+    [[nodiscard]] bool usable();
+    [[nodiscard]] std::size_t open_calls() const noexcept { return open_calls_; }
+
+private:
+    friend class HttpCall;
+    void attach(HttpCall& call);
+    void detach(HttpCall& call) noexcept;
+    void on_shutdown() noexcept override;
+    Random& random();
+    void write(LogLevel level, std::string line) const;
+    void write_dump(std::string line) const;
+
+    HttpConfig const config_;
+    std::shared_ptr<detail::RuntimeCore> const runtime_;
+    std::shared_ptr<Transport> const transport_;
+    std::shared_ptr<CredentialSource> const credentials_;
+    std::shared_ptr<Headers const> headers_;
+    std::shared_ptr<Headers const> json_headers_;
+    std::shared_ptr<Headers const> foreign_headers_;
+
+    RejectionBudget rejections_{};
+    DeprecationNotes notes_{};
+    std::optional<Random> random_{};
+    HttpCall* newest_{nullptr};
+    std::size_t open_calls_{0};
+    bool resident_{false};
+    bool closed_{false};
+};
+
+template <class Event>
+void HttpContext::tell(void (Observer::*member)(Event const&), Event event) const {
+    if (config_.observers.empty()) return;
+    runtime_->run_callback([self = shared_from_this(), member, event = std::move(event)] {
+        for (auto const& observer : self->config_.observers) {
+            try {
+                (observer.get()->*member)(event);
+            } catch (std::exception const& e) {
+                self->log(LogLevel::error, std::string{"an observer threw: "} + e.what());
+            } catch (...) {
+                self->log(LogLevel::error, "an observer threw something that is no exception");
+            }
+        }
+    });
+}
+
+}  // namespace tinkxx::service

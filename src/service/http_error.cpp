@@ -1,0 +1,253 @@
+#include "service/http_error.hpp"
+
+#include "service/retry_after.hpp"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+
+#include <algorithm>
+
+namespace tinkxx::service {
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t message_body_bytes = 1024;
+// Larger bodies are not worth parsing for a message.
+constexpr std::size_t parsed_body_bytes = std::size_t{64} * 1024;
+
+// Cuts without leaving half a UTF-8 character.
+std::string_view cut(std::string_view text, std::size_t most) noexcept {
+    if (text.size() <= most) return text;
+    while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0U) == 0x80U) --most;
+    return text.substr(0, most);
+}
+
+std::string_view trim(std::string_view text) noexcept {
+    auto const first = text.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+std::string lower(std::string_view text) {
+    std::string out{text};
+    std::ranges::transform(out, out.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    return out;
+}
+
+std::string_view member(json::value const& body, std::string_view name) {
+    auto const* object = body.if_object();
+    if (object == nullptr) return {};
+    auto const* found = object->if_contains({name.data(), name.size()});
+    if (found == nullptr || !found->is_string()) return {};
+    auto const& text = found->get_string();
+    return {text.data(), text.size()};
+}
+
+std::string_view way_out(int status) noexcept {
+    switch (status) {
+        case 401:
+            return "set TINKER_API_KEY or ClientOptions::api_key";
+        case 402:
+            return "check the billing of the account";
+        case 403:
+            return "check what the API key may do";
+        case 404:
+            return "check the path, and TINKER_BASE_URL or ClientOptions::base_url";
+        case 413:
+            return "send less in one request";
+        case 429:
+            return "send fewer requests at once, or later";
+        default:
+            return status >= 500 ? "try again later" : std::string_view{};
+    }
+}
+
+std::string_view way_out(FailureKind kind) noexcept {
+    switch (kind) {
+        case FailureKind::resolve:
+        case FailureKind::connect:
+            return "check the network, and TINKER_BASE_URL or ClientOptions::base_url";
+        case FailureKind::proxy:
+            return "check TINKXX_PROXY or ClientOptions::proxy";
+        case FailureKind::tls:
+            return "check the certificate of the server and NetOptions::tls";
+        case FailureKind::connect_timeout:
+        case FailureKind::read_timeout:
+        case FailureKind::write_timeout:
+        case FailureKind::pool_timeout:
+        case FailureKind::total_timeout:
+            return "try again later, or raise ClientOptions::timeouts";
+        case FailureKind::too_large:
+            return "raise HttpRequest::max_response_bytes, or stream the answer";
+        case FailureKind::reset:
+        case FailureKind::protocol:
+        case FailureKind::decoding:
+            return "try again later";
+        case FailureKind::invalid_request:
+        case FailureKind::redirect:
+        case FailureKind::closed:
+            return {};
+    }
+    return {};
+}
+
+void append(std::string& message, std::string_view between, std::string_view text) {
+    if (text.empty()) return;
+    message += between;
+    message += text;
+}
+
+}  // namespace
+
+bool is_success(int status) noexcept { return status >= 200 && status < 300; }
+
+std::string_view reason_phrase(int status) noexcept {
+    switch (status) {
+        case 301:
+            return "moved permanently";
+        case 302:
+            return "found";
+        case 303:
+            return "see other";
+        case 307:
+            return "temporary redirect";
+        case 308:
+            return "permanent redirect";
+        case 400:
+            return "bad request";
+        case 401:
+            return "unauthorized";
+        case 402:
+            return "payment required";
+        case 403:
+            return "forbidden";
+        case 404:
+            return "not found";
+        case 405:
+            return "method not allowed";
+        case 408:
+            return "request timeout";
+        case 409:
+            return "conflict";
+        case 410:
+            return "gone";
+        case 413:
+            return "content too large";
+        case 415:
+            return "unsupported media type";
+        case 422:
+            return "unprocessable content";
+        case 425:
+            return "too early";
+        case 429:
+            return "too many requests";
+        case 500:
+            return "internal server error";
+        case 501:
+            return "not implemented";
+        case 502:
+            return "bad gateway";
+        case 503:
+            return "service unavailable";
+        case 504:
+            return "gateway timeout";
+        default:
+            return {};
+    }
+}
+
+bool is_passing(int status) noexcept {
+    return status == 408 || status == 409 || status == 429 || status >= 500;
+}
+
+ErrorCategory category_of(int status) noexcept {
+    if (status == 429 || (status >= 500 && status < 600)) return ErrorCategory::server;
+    if (status >= 400 && status < 500) return ErrorCategory::user;
+    return ErrorCategory::unknown;
+}
+
+ErrorDetails status_error(Operation const& operation, Head const& head, std::string_view body,
+                          WallTime now, Scrubber const& scrubber) {
+    ErrorDetails details;
+    details.kind = head.status == 402 ? ErrorKind::billing : ErrorKind::status;
+    details.http_status = head.status;
+    details.retryable = is_passing(head.status);
+    details.category = category_of(head.status);
+    if (auto const wait = retry_after(head.headers, now, std::chrono::hours{24 * 365})) {
+        details.retry_after = std::chrono::ceil<std::chrono::milliseconds>(*wait);
+    }
+    if (auto const* id = head.headers.find("x-request-id")) details.request_id = *id;
+
+    auto text = scrubber.scrub(trim(body));
+    if (text.size() <= parsed_body_bytes) {
+        json::error_code failed;
+        auto const parsed = json::parse(text, failed);
+        if (!failed) {
+            if (details.request_id.empty()) details.request_id = member(parsed, "request_id");
+            auto const category = lower(member(parsed, "category"));
+            if (category == "user") details.category = ErrorCategory::user;
+            if (category == "server") details.category = ErrorCategory::server;
+            text = json::serialize(parsed);
+        }
+    }
+    details.body = cut(text, error_body_bytes);
+    for (auto& [name, value] : scrubber.scrub(head.headers))
+        details.headers.emplace_back(name, value);
+
+    details.message = operation.name() + ": " + std::to_string(head.status);
+    append(details.message, " ", reason_phrase(head.status));
+    auto const shown = cut(text, message_body_bytes);
+    append(details.message, ": ", shown);
+    if (shown.size() < text.size()) details.message += "...";
+    if (!operation.feature.empty() && (head.status == 404 || head.status == 405)) {
+        details.unsupported_feature = operation.feature;
+        details.message += "; this server does not support " + operation.feature;
+    } else {
+        append(details.message, "; ", way_out(head.status));
+    }
+    return details;
+}
+
+ErrorDetails failure_error(Operation const& operation, Failure const& failure,
+                           Scrubber const& scrubber) {
+    ErrorDetails details;
+    details.message = operation.name() + ": ";
+    auto const cause = scrubber.scrub(failure.message);
+    details.message += cause.empty() ? std::string{to_string(failure.kind)} : cause;
+    append(details.message, "; ", way_out(failure.kind));
+    switch (failure.kind) {
+        case FailureKind::invalid_request:
+            details.kind = ErrorKind::validation;
+            details.category = ErrorCategory::user;
+            break;
+        case FailureKind::closed:
+            details.kind = ErrorKind::closed;
+            break;
+        case FailureKind::too_large:
+            details.kind = ErrorKind::connection;
+            break;
+        default:
+            details.kind = is_timeout(failure.kind) ? ErrorKind::timeout : ErrorKind::connection;
+            details.retryable = true;
+            break;
+    }
+    return details;
+}
+
+ErrorDetails rejection_error(Operation const& operation) {
+    ErrorDetails details;
+    details.kind = ErrorKind::connection;
+    details.http_status = 400;
+    details.retryable = true;
+    details.message = operation.name() +
+                      ": 400 bad request without a body: a proxy in front of the service "
+                      "rejected the connection; try again later";
+    return details;
+}
+
+}  // namespace tinkxx::service

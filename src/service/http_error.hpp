@@ -1,0 +1,45 @@
+#pragma once
+
+#include <tinkxx/error.hpp>
+#include <tinkxx/transport.hpp>
+
+#include "service/scrubber.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace tinkxx::service {
+
+/// Names a call in messages.
+struct Operation {
+    std::string method{};
+    /// Without a query, which may hold secrets.
+    std::string path{};
+    /// What a 404 or 405 means the server lacks (R-ERR-05); empty if it means nothing special.
+    std::string feature{};
+
+    [[nodiscard]] std::string name() const { return method + ' ' + path; }
+};
+
+/// Longest part of a body that an error keeps.
+inline constexpr std::size_t error_body_bytes = 4096;
+
+[[nodiscard]] bool is_success(int status) noexcept;
+/// "unauthorized"; empty for a status without a common name.
+[[nodiscard]] std::string_view reason_phrase(int status) noexcept;
+/// Statuses that may go away by themselves: 408, 409, 429 and all from 500.
+[[nodiscard]] bool is_passing(int status) noexcept;
+/// R-ERR-03: 429 and 5xx are the server's, other 4xx the user's.
+[[nodiscard]] ErrorCategory category_of(int status) noexcept;
+
+/// The error that a status other than 2xx means.
+[[nodiscard]] ErrorDetails status_error(Operation const& operation, Head const& head,
+                                        std::string_view body, WallTime now,
+                                        Scrubber const& scrubber);
+/// The error that a missing answer means.
+[[nodiscard]] ErrorDetails failure_error(Operation const& operation, Failure const& failure,
+                                         Scrubber const& scrubber);
+/// The error that a 400 without a body means: a proxy does not like the connection (R-RETRY-75).
+[[nodiscard]] ErrorDetails rejection_error(Operation const& operation);
+
+}  // namespace tinkxx::service

@@ -1,0 +1,101 @@
+#include "service/http_retry.hpp"
+
+#include "service/retry_after.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace tinkxx::service {
+
+bool RejectionBudget::take(Purpose purpose) noexcept {
+    auto& left = left_[static_cast<std::size_t>(purpose)];
+    if (left == 0) return false;
+    --left;
+    return true;
+}
+
+void RejectionBudget::restore(Purpose purpose) noexcept {
+    auto& left = left_[static_cast<std::size_t>(purpose)];
+    left = std::min(left + 1, full);
+}
+
+int RejectionBudget::left(Purpose purpose) const noexcept {
+    return left_[static_cast<std::size_t>(purpose)];
+}
+
+bool HttpRetry::retries_status(int status, Headers const& headers) noexcept {
+    if (auto const* wish = headers.find("x-should-retry")) {
+        if (*wish == "true") return true;
+        if (*wish == "false") return false;
+    }
+    return is_passing(status);
+}
+
+bool HttpRetry::retries_failure(FailureKind kind) noexcept {
+    // An answer that is too large will be as large the next time.
+    return kind != FailureKind::invalid_request && kind != FailureKind::closed &&
+           kind != FailureKind::too_large;
+}
+
+std::chrono::nanoseconds HttpRetry::backoff(int retries_taken, double chance) noexcept {
+    auto const seconds = std::min(std::ldexp(0.5, std::clamp(retries_taken, 0, 1000)), 10.0);
+    return std::chrono::nanoseconds{std::llround(seconds * (1.0 - 0.25 * chance) * 1e9)};
+}
+
+bool HttpRetry::is_rejection(int status, Headers const& headers) noexcept {
+    if (status != 400) return false;
+    auto const* length = headers.find("content-length");
+    if (length == nullptr) return true;
+    std::uint64_t bytes = 0;
+    auto const [end, error] =
+        std::from_chars(length->data(), length->data() + length->size(), bytes);
+    return error == std::errc{} && end == length->data() + length->size() && bytes == 0;
+}
+
+HttpRetry::Action HttpRetry::on_reply(Head const& head, std::string_view body, WallTime now,
+                                      double chance, Scrubber const& scrubber) {
+    if (is_success(head.status)) {
+        budget_->restore(rules_.purpose);
+        return Deliver{};
+    }
+    if (is_rejection(head.status, head.headers) && budget_->take(rules_.purpose)) {
+        return again_or_fail(true, backoff(retries_, chance), rejection_error(*operation_));
+    }
+    bool const retry = retries_status(head.status, head.headers);
+    if (!rules_.fail_on_status && (!retry || retries_ >= rules_.max_retries)) return Deliver{};
+    auto const hint = retry_after(head.headers, now, longest_retry_after);
+    auto error = status_error(*operation_, head, body, now, scrubber);
+    error.retryable = retry;
+    return again_or_fail(retry, hint.value_or(backoff(retries_, chance)), std::move(error));
+}
+
+HttpRetry::Action HttpRetry::on_failure(Failure const& failure, bool delivered, double chance,
+                                        Scrubber const& scrubber) {
+    auto error = failure_error(*operation_, failure, scrubber);
+    if (delivered && retries_failure(failure.kind)) {
+        error.stopped = StopReason::not_repeatable;
+        error.attempts = retries_ + 1;
+        error.message += "; not repeated, since part of the answer was delivered";
+        return Fail{std::move(error)};
+    }
+    return again_or_fail(retries_failure(failure.kind), backoff(retries_, chance),
+                         std::move(error));
+}
+
+HttpRetry::Action HttpRetry::again_or_fail(bool retry, std::chrono::nanoseconds delay,
+                                           ErrorDetails error) {
+    if (retry && retries_ < rules_.max_retries) {
+        ++retries_;
+        return Retry{.delay = delay, .why = std::move(error.message)};
+    }
+    error.attempts = retries_ + 1;
+    error.stopped = retry ? StopReason::attempts_spent : StopReason::permanent;
+    if (retries_ > 0) {
+        error.message += "; gave up after " + std::to_string(error.attempts) + " attempts";
+    }
+    return Fail{std::move(error)};
+}
+
+}  // namespace tinkxx::service
