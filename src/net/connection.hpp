@@ -29,6 +29,8 @@ public:
     [[nodiscard]] virtual Seen seen(Exchange const& exchange) const noexcept = 0;
     /// Goes on receiving for an exchange that was paused.
     virtual void resume(Exchange& exchange) = 0;
+    /// Takes no new exchanges after those that are on it.
+    virtual void retire_when_done() noexcept = 0;
     /// Ends the connection; what is still on it is lost for that reason.
     virtual void close(FailureKind kind, std::string const& why) = 0;
 

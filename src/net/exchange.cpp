@@ -258,9 +258,8 @@ void Exchange::on_head(Head head) {
     if (head.status == 421 && !misdirected_) {
         // This connection cannot serve the host; the server did nothing with the request.
         misdirected_ = true;
-        auto* const from = connection;
+        connection->retire_when_done();
         leave_connection();
-        if (from != nullptr) pool->set_room(*from, 0);
         repeat(std::chrono::milliseconds{0});
         return;
     }

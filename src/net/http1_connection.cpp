@@ -318,7 +318,7 @@ std::size_t Http1Connection::consume(std::span<char const> data) {
 }
 
 void Http1Connection::answered() {
-    bool const reusable = parser_->keep_alive() && written_ == to_write_;
+    bool const reusable = reusable_ && parser_->keep_alive() && written_ == to_write_;
     auto* const exchange = detach();
     if (reusable) {
         become_idle();

@@ -20,6 +20,7 @@ public:
     void abandon(Exchange& exchange, bool timed_out) noexcept override;
     Seen seen(Exchange const& exchange) const noexcept override;
     void resume(Exchange& exchange) override;
+    void retire_when_done() noexcept override { reusable_ = false; }
     void close(FailureKind kind, std::string const& why) override;
 
     void on_turn_end() override;
@@ -51,6 +52,7 @@ private:
     std::size_t to_write_{0};
     TimePoint idle_since_{};
     bool used_{false};
+    bool reusable_{true};
     bool closed_{false};
     FailureKind later_kind_{FailureKind::reset};
     std::string later_why_;

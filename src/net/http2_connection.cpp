@@ -385,6 +385,12 @@ void Http2Connection::abandon(Exchange& exchange, bool timed_out) noexcept {
     pool().transport().loop().at_turn_end(*this);
 }
 
+void Http2Connection::retire_when_done() noexcept {
+    draining_ = true;
+    update_room();
+    pool().transport().loop().at_turn_end(*this);
+}
+
 void Http2Connection::stream_closed(Exchange& exchange, std::uint32_t error_code) {
     auto const reached = seen(exchange);
     bool const too_large = exchange.incoming_bytes > pool().transport().options().max_header_bytes;

@@ -25,6 +25,7 @@ public:
     void abandon(Exchange& exchange, bool timed_out) noexcept override;
     Seen seen(Exchange const& exchange) const noexcept override;
     void resume(Exchange& exchange) override;
+    void retire_when_done() noexcept override;
     void close(FailureKind kind, std::string const& why) override;
 
     void on_turn_end() override;

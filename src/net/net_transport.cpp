@@ -99,6 +99,13 @@ void NetTransport::pause(Call call, bool on) noexcept {
     if (auto* const exchange = find(call)) exchange->pause(on);
 }
 
+void NetTransport::discard(Call call) noexcept {
+    auto* const exchange = find(call);
+    if (exchange != nullptr && exchange->connection != nullptr) {
+        exchange->connection->retire_when_done();
+    }
+}
+
 void NetTransport::drain(TimePoint deadline) noexcept {
     draining_ = true;
     loop_.arm(*this, deadline, Precision::coarse);

@@ -67,6 +67,16 @@ TEST(Http1Connection, ClosesWhenTheServerSaysSo) {
     EXPECT_TRUE(net.peer(0).client_closed());
 }
 
+TEST(Http1Connection, ADiscardedConnectionIsNotUsedAgain) {  // R-RETRY-75
+    FakeNetwork net;
+    auto& call = net.get();
+    call.when_head = [&](Record& record) { net.transport().discard(record.call); };
+    net.peer(0).send(ok);
+    net.settle();
+    EXPECT_TRUE(call.done);
+    EXPECT_TRUE(net.peer(0).client_closed());
+}
+
 TEST(Http1Connection, TakesTheEndOfTheConnectionForTheEndOfABodyWithoutLength) {
     FakeNetwork net;
     auto& call = net.get();

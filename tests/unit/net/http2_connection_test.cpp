@@ -251,6 +251,25 @@ TEST_F(Http2Connection, MovesAMisdirectedRequestToAnotherConnectionOnce) {
     EXPECT_EQ(call.head->status, 421);
 }
 
+TEST_F(Http2Connection, ADiscardedConnectionTakesNoMoreRequests) {  // R-RETRY-75
+    auto& first = get();
+    auto& other = get();
+    first.when_head = [&](Record& record) { net.transport().discard(record.call); };
+    servers[0].answer(1, 400);
+    net.settle();
+    EXPECT_TRUE(first.done);
+    auto& next = get();
+    pump();
+    ASSERT_EQ(net.peers().size(), 2U);
+    EXPECT_FALSE(net.peer(0).client_closed());  // the other one may finish
+    servers[0].answer(3, 200);
+    servers[1].answer(1, 200);
+    pump();
+    EXPECT_TRUE(other.done);
+    EXPECT_TRUE(next.done);
+    EXPECT_TRUE(net.peer(0).client_closed());
+}
+
 TEST_F(Http2Connection, CancelResetsTheStreamAndKeepsTheConnection) {
     auto& call = post(std::string(10, 'x'));
     net.cancel(call);
