@@ -4,6 +4,7 @@ target_sources(tinkxx PRIVATE
     base/entropy.cpp
     base/error.cpp
     base/event_loop.cpp
+    base/future.cpp
     base/log.cpp
     base/runtime.cpp
     base/runtime_core.cpp

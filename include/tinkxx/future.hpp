@@ -1,0 +1,405 @@
+#pragma once
+
+#include <tinkxx/detail/continuations.hpp>
+#include <tinkxx/detail/coroutine.hpp>
+#include <tinkxx/detail/future_state.hpp>
+#include <tinkxx/result.hpp>
+#include <tinkxx/runtime.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tinkxx {
+
+/// The pending result of a call that is already on its way.
+///
+/// Move-only and one-shot, like `std::future`: `get`, `result`, `then`, `then_result`, `share`
+/// and `co_await` each consume it, and `UsageError` meets who uses it again. Dropping it abandons
+/// the result; it does not recall the request: `cancel` does.
+///
+/// Any thread, but one at a time per object, except for `cancel`. Waiting for a pending future on
+/// a thread of its runtime or inside one of its callbacks is refused with `UsageError`
+/// (R-CONV-03); on a runtime without threads, waiting runs its loop.
+///
+/// Continuations run on the callback executor of the runtime that the future belongs to. A future
+/// that belongs to none (`make_ready_future`, a `Promise` made without one) runs them at once, on
+/// the thread that completes it or attaches them.
+///
+/// Also a coroutine return type. The coroutine runs at once, on its caller's thread, up to its
+/// first pending `co_await`, and belongs to the runtime of the first future that it awaits. With
+/// g++ 12, start a call and await it in two statements: it miscompiles some temporaries that
+/// share a full expression with `co_await`.
+template <class T>
+class [[nodiscard]] Future {
+public:
+    static_assert(!std::is_reference_v<T>, "a future holds a value; use a pointer");
+    using value_type = T;
+    using promise_type = detail::CoroutinePromise<T>;
+
+    /// Empty: everything but `valid` and `cancel` is refused.
+    Future() noexcept = default;
+    Future(Future&&) noexcept = default;
+    Future& operator=(Future&&) noexcept = default;
+    Future(Future const&) = delete;
+    Future& operator=(Future const&) = delete;
+    ~Future() = default;
+
+    /// Whether there is a result to come or to take.
+    [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
+    /// Whether `get` would not block.
+    [[nodiscard]] bool ready() const { return checked().ready(); }
+
+    /// Blocks for the value; throws the `Error` the call ended in.
+    T get() {
+        if (auto const how = checked().wait(std::nullopt); how != detail::Waited::ready) {
+            detail::StateBase::refuse(how, {});
+        }
+        return value_of(*take());
+    }
+    /// As `get()`, for at most `limit`; then throws `TimeoutError`, consumes nothing and leaves
+    /// the call running.
+    T get(std::chrono::milliseconds limit) {
+        if (auto const how = checked().wait(limit); how != detail::Waited::ready) {
+            detail::StateBase::refuse(how, limit);
+        }
+        return value_of(*take());
+    }
+    /// As `get()`, but reports failure as a value.
+    Result<T> result() {
+        if (auto const how = checked().wait(std::nullopt); how != detail::Waited::ready) {
+            detail::StateBase::refuse(how, {});
+        }
+        auto const state = take();
+        if (auto const* error = state->error()) return *error;
+        if constexpr (std::is_void_v<T>) {
+            return {};
+        } else {
+            return Result<T>{std::move(state->value())};
+        }
+    }
+    /// Blocks until `get` would not. Consumes nothing.
+    void wait() const {
+        if (auto const how = checked().wait(std::nullopt); how != detail::Waited::ready) {
+            detail::StateBase::refuse(how, {});
+        }
+    }
+    /// True once `get` would not block. False after `limit` otherwise; nothing is consumed.
+    [[nodiscard]] bool wait_for(std::chrono::milliseconds limit) const {
+        return checked().wait(limit) == detail::Waited::ready;
+    }
+
+    /// Runs `fn(T)` (`fn()` for void) on the runtime's callback executor, never on this stack.
+    /// Errors pass it by. If `fn` returns a `Future`, the result is flattened. What it throws
+    /// becomes `ErrorKind::callback`, but an `Error` stays what it is. Cancelling the new future
+    /// cancels this one, or the one that `fn` returned.
+    template <class Fn>
+        requires(detail::takes<Fn, T>)
+    auto then(Fn fn) -> Future<detail::Continued<Fn, T>> {
+        using U = detail::Continued<Fn, T>;
+        using Kind = detail::Then<T, Fn, U, detail::Sharing::exclusive>;
+        return detail::chain<Kind, U>(take(), std::move(fn), detail::Sharing::exclusive);
+    }
+    /// As `then`, but `fn(Result<T>)` gets errors too, and is called even if the new future was
+    /// cancelled.
+    template <class Fn>
+        requires std::invocable<Fn, Result<T>>
+    auto then_result(Fn fn) -> Future<detail::Unwrapped<Fn, Result<T>>> {
+        using U = detail::Unwrapped<Fn, Result<T>>;
+        using Kind = detail::ThenResult<T, Fn, U>;
+        return detail::chain<Kind, U>(take(), std::move(fn), detail::Sharing::exclusive);
+    }
+    /// A copyable handle whose reads can be repeated.
+    SharedFuture<T> share() { return SharedFuture<T>{take()}; }
+
+    /// Stops waiting, polling and retrying: a pending future completes at once with
+    /// `ErrorKind::cancelled`. Any thread, any number of times; without effect on one that is
+    /// complete or empty.
+    void cancel() noexcept {
+        if (auto const state = state_) state->cancel();
+    }
+
+    /// Resumes on the runtime's callback executor; does not suspend for a future that is ready.
+    [[nodiscard]] auto operator co_await() noexcept {
+        return detail::Awaiter<T, detail::Sharing::exclusive>{std::move(state_)};
+    }
+
+private:
+    friend struct detail::FutureAccess;
+    friend class Promise<T>;
+    explicit Future(std::shared_ptr<detail::State<T>> state) noexcept : state_{std::move(state)} {}
+
+    [[nodiscard]] detail::State<T>& checked() const {
+        if (!state_) detail::usage_error("the future is empty or was consumed").raise();
+        return *state_;
+    }
+    [[nodiscard]] std::shared_ptr<detail::State<T>> take() {
+        (void)checked();
+        return std::move(state_);
+    }
+    static T value_of(detail::State<T>& state) {
+        if (auto const* error = state.error()) error->raise();
+        if constexpr (!std::is_void_v<T>) return std::move(state.value());
+    }
+
+    std::shared_ptr<detail::State<T>> state_;
+};
+
+/// A future whose result can be read many times, from many copies. Waits, refusals and threads
+/// are those of `Future`; every member may be called from any thread at once.
+template <class T>
+class [[nodiscard]] SharedFuture {
+    using Read = std::conditional_t<std::is_void_v<T>, void, std::add_lvalue_reference_t<T const>>;
+
+public:
+    using value_type = T;
+
+    SharedFuture() noexcept = default;
+    SharedFuture(Future<T> future) : SharedFuture{future.share()} {}
+
+    [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
+    [[nodiscard]] bool ready() const { return checked().ready(); }
+
+    /// Blocks for the value, which lives as long as one of the handles; throws the `Error` the
+    /// call ended in.
+    Read get() const {
+        wait();
+        return value_of(checked());
+    }
+    /// As `get()`, for at most `limit`; then throws `TimeoutError`.
+    Read get(std::chrono::milliseconds limit) const {
+        if (auto const how = checked().wait(limit); how != detail::Waited::ready) {
+            detail::StateBase::refuse(how, limit);
+        }
+        return value_of(checked());
+    }
+    /// As `get()`, but reports failure as a value, and the value as a copy.
+    Result<T> result() const
+        requires(std::is_void_v<T> || std::copy_constructible<T>)
+    {
+        wait();
+        if (auto const* error = checked().error()) return *error;
+        if constexpr (std::is_void_v<T>) {
+            return {};
+        } else {
+            return Result<T>{std::as_const(checked().value())};
+        }
+    }
+    void wait() const {
+        if (auto const how = checked().wait(std::nullopt); how != detail::Waited::ready) {
+            detail::StateBase::refuse(how, {});
+        }
+    }
+    [[nodiscard]] bool wait_for(std::chrono::milliseconds limit) const {
+        return checked().wait(limit) == detail::Waited::ready;
+    }
+
+    /// As `Future::then`, with `fn(T const&)`, any number of times. Cancelling the new future
+    /// leaves this one as it is: others may wait for it.
+    template <class Fn>
+        requires(detail::takes<Fn, Read>)
+    auto then(Fn fn) const -> Future<detail::Continued<Fn, Read>> {
+        using U = detail::Continued<Fn, Read>;
+        using Kind = detail::Then<T, Fn, U, detail::Sharing::shared>;
+        (void)checked();
+        return detail::chain<Kind, U>(state_, std::move(fn), detail::Sharing::shared);
+    }
+
+    /// As `Future::cancel`: for all handles.
+    void cancel() const noexcept {
+        if (state_) state_->cancel();
+    }
+
+    /// As for `Future`; gives a reference that lives as long as one of the handles.
+    [[nodiscard]] auto operator co_await() const noexcept {
+        return detail::Awaiter<T, detail::Sharing::shared>{state_};
+    }
+
+private:
+    friend class Future<T>;
+    explicit SharedFuture(std::shared_ptr<detail::State<T>> state) noexcept
+        : state_{std::move(state)} {}
+
+    [[nodiscard]] detail::State<T>& checked() const {
+        if (!state_) detail::usage_error("the future is empty").raise();
+        return *state_;
+    }
+    static Read value_of(detail::State<T>& state) {
+        if (auto const* error = state.error()) error->raise();
+        if constexpr (!std::is_void_v<T>) return state.value();
+    }
+
+    std::shared_ptr<detail::State<T>> state_;
+};
+
+/// The other end of a `Future`: whoever has it completes the future, once. If it is destroyed
+/// before that, the future ends with `ErrorKind::cancelled`.
+///
+/// Completing is for any thread, and several may race: the first wins, the others get false.
+template <class T>
+class Promise {
+public:
+    using value_type = T;
+
+    /// Of no runtime: continuations run on the completing thread.
+    Promise() : Promise{std::shared_ptr<detail::CallContext>{}} {}
+    /// Continuations run on `runtime`'s callback executor.
+    explicit Promise(Runtime const& runtime) : Promise{runtime.context()} {}
+    /// For the library's own use.
+    explicit Promise(std::shared_ptr<detail::CallContext> context)
+        : state_{std::make_shared<detail::State<T>>(std::move(context))} {}
+    Promise(Promise&& other) noexcept : state_{std::move(other.state_)}, given_{other.given_} {}
+    Promise& operator=(Promise&& other) noexcept {
+        auto const old = Promise{std::move(*this)};
+        state_ = std::move(other.state_);
+        given_ = other.given_;
+        return *this;
+    }
+    Promise(Promise const&) = delete;
+    Promise& operator=(Promise const&) = delete;
+    ~Promise() {
+        if (state_) state_->abandon();
+    }
+
+    /// The future; once.
+    Future<T> get_future() {
+        (void)checked();
+        if (std::exchange(given_, true)) {
+            detail::usage_error("get_future: the future of this promise was taken already").raise();
+        }
+        return Future<T>{state_};
+    }
+
+    /// Completes the future. False, and nothing happens, if it is complete, e.g. cancelled.
+    template <class... Args>
+        requires std::constructible_from<detail::Stored<T>, Args...>
+    bool set_value(Args&&... args) {
+        auto const state = checked();
+        if (!state->claim()) return false;
+        state->emplace(std::forward<Args>(args)...);
+        state->finish();
+        return true;
+    }
+    bool set_error(Error error) {
+        auto const state = checked();
+        if (!state->claim()) return false;
+        state->fail(std::move(error));
+        state->finish();
+        return true;
+    }
+    bool set_result(Result<T> result) {
+        if (!result) return set_error(result.error());
+        if constexpr (std::is_void_v<T>) {
+            return set_value();
+        } else {
+            return set_value(*std::move(result));
+        }
+    }
+
+    /// Calls `handler` once if the future is cancelled by its owner, on the thread that does so;
+    /// at once if it was already. Replaces an earlier handler. It is destroyed when the future
+    /// completes otherwise.
+    void on_cancel(Task handler) { checked()->on_cancel(std::move(handler)); }
+    /// Whether there is nothing left to do: the future was completed or cancelled.
+    [[nodiscard]] bool done() const { return checked()->ready(); }
+
+private:
+    friend struct detail::FutureAccess;
+
+    // A copy: completing runs code that may destroy this promise.
+    [[nodiscard]] std::shared_ptr<detail::State<T>> checked() const {
+        if (!state_) detail::usage_error("the promise was moved from").raise();
+        return state_;
+    }
+
+    std::shared_ptr<detail::State<T>> state_;
+    bool given_{false};
+};
+
+/// A future that is complete, and belongs to no runtime.
+template <class T>
+[[nodiscard]] Future<std::decay_t<T>> make_ready_future(T&& value) {
+    Promise<std::decay_t<T>> promise;
+    promise.set_value(std::forward<T>(value));
+    return promise.get_future();
+}
+[[nodiscard]] inline Future<void> make_ready_future() {
+    Promise<void> promise;
+    promise.set_value();
+    return promise.get_future();
+}
+template <class T>
+[[nodiscard]] Future<T> make_failed_future(Error error) {
+    Promise<T> promise;
+    promise.set_error(std::move(error));
+    return promise.get_future();
+}
+
+/// Completes with all values, in order, once every one of `futures` has; or with the first
+/// failure, which cancels the others (R-FUT-50). Cancelling it cancels them all. Belongs to the
+/// runtime of the first of them that has one.
+template <class T>
+[[nodiscard]] auto when_all(std::vector<Future<T>> futures) {
+    using Answer = std::conditional_t<std::is_void_v<T>, void, std::vector<detail::Stored<T>>>;
+    using Values = std::conditional_t<std::is_void_v<T>, detail::NoValues,
+                                      detail::VectorValues<detail::Stored<T>>>;
+    std::vector<std::shared_ptr<detail::State<T>>> sources;
+    sources.reserve(futures.size());
+    for (auto& future : futures) sources.push_back(detail::FutureAccess::take(future));
+
+    using Joined = detail::Join<Values, Answer>;
+    auto const join = std::make_shared<Joined>(
+        std::vector<std::shared_ptr<detail::StateBase>>(sources.begin(), sources.end()));
+    auto all = join->start();
+    if constexpr (!std::is_void_v<T>) join->values().slots.resize(sources.size());
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        detail::join_part(sources[i], join, [i](Values& values, detail::Stored<T>&& value) {
+            if constexpr (!std::is_void_v<T>) {
+                values.slots[i].emplace(std::move(value));
+            } else {
+                (void)values, (void)i, (void)value;
+            }
+        });
+    }
+    if (sources.empty()) join->deliver_nothing();
+    return all;
+}
+
+/// As above, for futures of different types; `std::monostate` stands for void.
+template <class... T>
+[[nodiscard]] Future<std::tuple<detail::Stored<T>...>> when_all(Future<T>... futures) {
+    using Values = detail::TupleValues<T...>;
+    using Joined = detail::Join<Values, std::tuple<detail::Stored<T>...>>;
+    std::tuple<std::shared_ptr<detail::State<T>>...> const sources{
+        detail::FutureAccess::take(futures)...};
+    auto const join = std::apply(
+        [](auto const&... source) {
+            return std::make_shared<Joined>(
+                std::vector<std::shared_ptr<detail::StateBase>>{source...});
+        },
+        sources);
+    auto all = join->start();
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+        (detail::join_part(std::get<i>(sources), join,
+                           [](Values& values, auto&& value) {
+                               std::get<i>(values.slots).emplace(std::move(value));
+                           }),
+         ...);
+    }(std::index_sequence_for<T...>{});
+    if constexpr (sizeof...(T) == 0) join->deliver_nothing();
+    return all;
+}
+
+namespace detail {
+inline void NoValues::deliver(Promise<void>& promise) { promise.set_value(); }
+}  // namespace detail
+
+}  // namespace tinkxx
