@@ -122,6 +122,15 @@ Fd connect_to_loopback(Family family, std::uint16_t port) {
     return fd;
 }
 
+Fd connect_without_waiting(Family family, std::uint16_t port) {
+    Fd fd{::socket(family == Family::ipv4 ? AF_INET : AF_INET6,
+                   SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    if (!fd) fail("socket");
+    auto const address = loopback_address(family, port);
+    (void)::connect(fd.get(), address.get(), address.size);
+    return fd;
+}
+
 void reset_on_close(int socket) noexcept {
     linger const now{.l_onoff = 1, .l_linger = 0};
     ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &now, sizeof now);

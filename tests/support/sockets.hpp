@@ -47,6 +47,8 @@ enum class Family { ipv4, ipv6 };
 [[nodiscard]] std::uint16_t free_port();
 /// Connects, blocking; an empty `Fd` if nobody listens.
 [[nodiscard]] Fd connect_to_loopback(Family family, std::uint16_t port);
+/// Begins to connect and does not wait for the outcome.
+[[nodiscard]] Fd connect_without_waiting(Family family, std::uint16_t port);
 /// Makes the coming close of `socket` an RST in place of a FIN.
 void reset_on_close(int socket) noexcept;
 /// An eventfd that counts up when it is `raise`d.
