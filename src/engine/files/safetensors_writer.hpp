@@ -1,0 +1,32 @@
+#pragma once
+
+#include <tinkxx/result.hpp>
+
+#include "engine/files/safetensors.hpp"
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tinkxx::engine {
+
+/// A tensor to write. `bytes` are in the byte order of the file (little-endian).
+struct TensorOut {
+    std::string name{};
+    DType dtype{DType::f32};
+    std::vector<std::uint64_t> shape{};
+    std::span<std::byte const> bytes{};
+};
+
+/// The first part of a file that holds `tensors` in the given order: length and padded header.
+std::string safetensors_header(std::span<TensorOut const> tensors,
+                               std::map<std::string, std::string> const& metadata);
+
+/// Writes a safetensors file atomically (`write_file`).
+Result<void> write_safetensors(std::filesystem::path const& path,
+                               std::span<TensorOut const> tensors,
+                               std::map<std::string, std::string> const& metadata);
+
+}  // namespace tinkxx::engine

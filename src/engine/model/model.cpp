@@ -1,0 +1,208 @@
+#include "engine/model/model.hpp"
+
+#include "engine/failure.hpp"
+#include "engine/files/atomic_write.hpp"
+#include "engine/files/safetensors.hpp"
+#include "engine/files/safetensors_writer.hpp"
+#include "engine/kernels/attention.hpp"
+#include "engine/kernels/convert.hpp"
+#include "engine/random.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numbers>
+#include <string>
+#include <utility>
+
+namespace tinkxx::engine {
+
+namespace {
+
+std::optional<ElementType> element_type(DType dtype) {
+    if (dtype == DType::f32) return ElementType::f32;
+    if (dtype == DType::f16) return ElementType::f16;
+    if (dtype == DType::bf16) return ElementType::bf16;
+    return std::nullopt;
+}
+
+DType dtype_of(ElementType type) {
+    if (type == ElementType::f16) return DType::f16;
+    return type == ElementType::bf16 ? DType::bf16 : DType::f32;
+}
+
+std::string shape_text(std::vector<std::uint64_t> const& shape) {
+    std::string text = "[";
+    for (auto const dimension : shape) {
+        if (text.size() > 1) text += ", ";
+        text += std::to_string(dimension);
+    }
+    return text + "]";
+}
+
+Result<void> load_slot(WeightSlot const& slot, TensorMap const& tensors, Threads* threads) {
+    auto const found = tensors.find(slot.name);
+    if (found == tensors.end()) {
+        return invalid("the model has no tensor " + slot.name, slot.name);
+    }
+    auto const& tensor = found->second;
+    std::vector<std::uint64_t> const wanted =
+        slot.vector ? std::vector<std::uint64_t>{slot.cols}
+                    : std::vector<std::uint64_t>{slot.rows, slot.cols};
+    if (tensor.shape != wanted) {
+        return invalid("tensor " + slot.name + " has shape " + shape_text(tensor.shape) +
+                           "; config.json asks for " + shape_text(wanted),
+                       slot.name);
+    }
+    auto const type = element_type(tensor.dtype);
+    if (!type) {
+        return invalid("tensor " + slot.name + " has dtype " +
+                           std::string(to_string(tensor.dtype)) + "; F32, F16 or BF16 is needed",
+                       slot.name);
+    }
+    if (auto const finite = check_finite(tensor, slot.name); !finite) return finite.error();
+    if (slot.vector) {
+        *slot.matrix = PackedMatrix(1, slot.cols);
+        widen(slot.matrix->values().data(), *type, tensor.bytes.data(), slot.cols);
+    } else {
+        *slot.matrix = PackedMatrix(
+            {.type = *type, .data = tensor.bytes.data(), .rows = slot.rows, .cols = slot.cols},
+            threads);
+    }
+    return {};
+}
+
+/// The elements of a matrix row by row, rounded to `type`.
+std::vector<std::byte> elements(PackedMatrix const& matrix, ElementType type) {
+    std::vector<std::byte> own(matrix.bytes());
+    matrix.unpack(own.data());
+    if (matrix.type() == type) return own;
+    auto const count = matrix.outputs() * matrix.inputs();
+    std::vector<float> wide(count);
+    widen(wide.data(), matrix.type(), own.data(), count);
+    std::vector<std::byte> result(count * element_bytes(type));
+    narrow(result.data(), type, wide.data(), count);
+    return result;
+}
+
+/// A normal number from two uniform ones; its bits need not be the same on another machine.
+float normal(std::uint64_t seed, std::uint64_t tensor, std::uint64_t index) {
+    auto const word = philox(seed, tensor, index);
+    auto const radius = std::sqrt(-2.0 * std::log((word[0] + 0.5) * 0x1p-32));
+    return static_cast<float>(radius * std::cos(2.0 * std::numbers::pi * word[1] * 0x1p-32));
+}
+
+}  // namespace
+
+Model::Model(ModelConfig config, Weights weights)
+    : config_{std::move(config)}, weights_{std::move(weights)} {}
+
+Result<std::shared_ptr<Model const>> Model::load(std::filesystem::path const& folder,
+                                                 Threads* threads) {
+    auto const config = read_model_config(folder);
+    if (!config) return config.error();
+    if (static_cast<std::size_t>(config->head_dim) > max_head_dim) {
+        return invalid(
+            "config.json: head_dim beyond " + std::to_string(max_head_dim) + " is not supported",
+            "head_dim");
+    }
+    auto const files = TensorFolder::open(folder);
+    if (!files) return files.error();
+    Weights weights;
+    for (auto const& slot : weight_slots(*config, weights)) {
+        if (auto const loaded = load_slot(slot, files->tensors(), threads); !loaded) {
+            return invalid(folder.string() + ": " + loaded.error().what(),
+                           std::string(loaded.error().field()));
+        }
+    }
+    return std::make_shared<Model const>(*config, std::move(weights));
+}
+
+std::shared_ptr<Model const> Model::random(ModelConfig const& config, ElementType type,
+                                           std::uint64_t seed) {
+    Weights weights;
+    std::uint64_t number = 0;
+    for (auto const& slot : weight_slots(config, weights)) {
+        ++number;
+        auto const count = slot.rows * slot.cols;
+        bool const norm = slot.vector && slot.name.ends_with("norm.weight");
+        std::vector<float> values(count, 1.0F);
+        for (std::size_t i = 0; i < count && !norm; ++i) {
+            values[i] = 0.02F * normal(seed, number, i);
+        }
+        if (slot.vector) {
+            *slot.matrix = PackedMatrix(1, slot.cols);
+            std::ranges::copy(values, slot.matrix->values().begin());
+            continue;
+        }
+        std::vector<std::byte> stored(count * element_bytes(type));
+        narrow(stored.data(), type, values.data(), count);
+        *slot.matrix = PackedMatrix(
+            {.type = type, .data = stored.data(), .rows = slot.rows, .cols = slot.cols});
+    }
+    return std::make_shared<Model const>(config, std::move(weights));
+}
+
+std::size_t Model::bytes() const noexcept {
+    std::size_t total = 0;
+    for (auto const* matrix : all_matrices(const_cast<Weights&>(weights_))) {
+        total += matrix->bytes();
+    }
+    return total;
+}
+
+std::shared_ptr<RopeTables const> Model::rope_tables(std::size_t positions) const {
+    std::lock_guard const lock{rope_mutex_};
+    if (rope_ != nullptr && rope_->positions >= positions) return rope_;
+    auto tables = std::make_shared<RopeTables>();
+    auto const frequencies = rope_frequencies(config_);
+    tables->positions = std::max<std::size_t>(positions + positions / 2, 256);
+    tables->width = frequencies.size();
+    for (std::size_t position = 0; position < tables->positions; ++position) {
+        for (auto const frequency : frequencies) {
+            auto const angle = static_cast<double>(position) * frequency;
+            tables->cosines.push_back(static_cast<float>(std::cos(angle)));
+            tables->sines.push_back(static_cast<float>(std::sin(angle)));
+        }
+    }
+    rope_ = tables;
+    return rope_;
+}
+
+Result<void> save_model(std::filesystem::path const& folder, ModelConfig const& config,
+                        Weights const& weights, ElementType type) {
+    return replace_folder(folder, [&](std::filesystem::path const& to) -> Result<void> {
+        static constexpr std::array<std::string_view, 3> names{"float32", "bfloat16", "float16"};
+        auto const written = write_file(
+            to / "config.json", write_model_config(config, names[static_cast<std::size_t>(type)]));
+        if (!written) return written;
+        std::vector<std::vector<std::byte>> contents;
+        std::vector<TensorOut> tensors;
+        for (auto const& slot : weight_slots(config, const_cast<Weights&>(weights))) {
+            contents.push_back(elements(*slot.matrix, type));
+            auto shape = slot.vector ? std::vector<std::uint64_t>{slot.cols}
+                                     : std::vector<std::uint64_t>{slot.rows, slot.cols};
+            tensors.push_back({.name = slot.name,
+                               .dtype = dtype_of(type),
+                               .shape = std::move(shape),
+                               .bytes = contents.back()});
+        }
+        return write_safetensors(to / "model.safetensors", tensors, {{"format", "pt"}});
+    });
+}
+
+Weights widen_weights(ModelConfig const& config, Weights const& weights) {
+    Weights result;
+    auto const to = weight_slots(config, result);
+    auto const from = weight_slots(config, const_cast<Weights&>(weights));
+    for (std::size_t i = 0; i < to.size(); ++i) {
+        auto const values = elements(*from[i].matrix, ElementType::f32);
+        *to[i].matrix = PackedMatrix({.type = ElementType::f32,
+                                      .data = values.data(),
+                                      .rows = to[i].rows,
+                                      .cols = to[i].cols});
+    }
+    return result;
+}
+
+}  // namespace tinkxx::engine

@@ -1,0 +1,429 @@
+#include "engine/train/trainer.hpp"
+
+#include "engine/failure.hpp"
+#include "engine/kernels/elementwise.hpp"
+#include "engine/train/backward.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <new>
+#include <optional>
+
+namespace tinkxx::engine {
+
+namespace {
+
+std::size_t wide(int value) { return static_cast<std::size_t>(value); }
+
+enum class PassKind : std::uint8_t { forward, keep, recompute };
+
+/// Logits are computed some rows at a time, so that a large vocabulary does not need memory for
+/// all rows at once.
+std::size_t logit_rows(ModelConfig const& config, std::size_t rows) {
+    constexpr std::size_t floats = std::size_t{4} << 20U;
+    return std::min(rows, std::clamp<std::size_t>(floats / wide(config.vocab_size), 8, 256));
+}
+
+/// All buffers of one piece, and how they lie in one block of memory.
+struct PieceBuffers {
+    std::vector<LayerBuffers> layers{};
+    PassScratch scratch{};
+    BackwardScratch backward{};
+    float* x{nullptr};  ///< output of the last layer
+    float* normed{nullptr};
+    float* inverse_rms{nullptr};
+    float* head_lora{nullptr};
+    float* logits{nullptr};
+    float* pages{nullptr};
+    KvLayout kv{};
+
+    void carve(Carver& carver, ModelConfig const& config, std::size_t rank, std::size_t rows,
+               std::size_t page_count, PassKind kind) {
+        auto const hidden = rows * wide(config.hidden_size);
+        auto const layer_count = wide(config.layers);
+        layers.clear();
+        if (kind == PassKind::keep) {
+            for (std::size_t i = 0; i < layer_count; ++i) {
+                layers.push_back(carve_layer(carver, config, rows, rank, Keep::for_backward));
+            }
+            x = carver.take(hidden);
+        } else {
+            auto const shared =
+                carve_layer(carver, config, rows, rank,
+                            kind == PassKind::forward ? Keep::nothing : Keep::for_backward);
+            layers.assign(layer_count, shared);
+            x = shared.x;
+            if (kind == PassKind::recompute) {
+                for (std::size_t i = 1; i < layer_count; ++i) layers[i].x = carver.take(hidden);
+                x = carver.take(hidden);
+            }
+        }
+        scratch = carve_scratch(carver, config, rows);
+        normed = carver.take(hidden);
+        inverse_rms = carver.take(rows);
+        head_lora = carver.take(rows * rank);
+        logits = carver.take(logit_rows(config, rows) * wide(config.vocab_size));
+        kv = {.layers = kind == PassKind::keep ? layer_count : 1,
+              .kv_heads = wide(config.kv_heads),
+              .head_dim = wide(config.head_dim)};
+        pages = carver.take(page_count * kv.page_floats());
+        if (kind != PassKind::forward) backward = carve_backward(carver, config, rows, rank);
+    }
+};
+
+std::size_t piece_floats(ModelConfig const& config, std::size_t rank, std::size_t rows,
+                         std::size_t pages, PassKind kind) {
+    PieceBuffers buffers;
+    Carver counter{nullptr};
+    buffers.carve(counter, config, rank, rows, pages, kind);
+    return counter.used();
+}
+
+std::size_t pages_of(std::size_t tokens) {
+    return (tokens + kv_block_positions - 1) / kv_block_positions;
+}
+
+struct FreeFloats {
+    void operator()(float* memory) const noexcept {
+        ::operator delete[](memory, std::align_val_t{64});
+    }
+};
+
+}  // namespace
+
+/// Memory of one thread.
+struct Trainer::Slot {
+    std::unique_ptr<float[], FreeFloats> memory{};
+    std::size_t floats{0};
+    PieceBuffers buffers{};
+    std::vector<std::int32_t> tokens{};
+    std::vector<std::int32_t> positions{};
+    std::vector<Segment> segments{};
+    std::vector<float*> pages{};
+    /// Which target values of which datum a row is measured against.
+    struct RowTarget {
+        std::size_t datum{0};
+        std::size_t token{0};
+    };
+    std::vector<RowTarget> targets{};
+    /// Gradients of the piece in hand; kept between calls of the same shape.
+    std::optional<LoraWeights> gradients{};
+    LoraConfig gradients_config{};
+
+    float* reserve(std::size_t wanted) {
+        if (wanted > floats) {
+            memory.reset();
+            memory.reset(static_cast<float*>(
+                ::operator new[](wanted * sizeof(float), std::align_val_t{64})));
+            floats = wanted;
+        }
+        return memory.get();
+    }
+};
+
+/// What all pieces of one call share.
+struct Trainer::Call {
+    std::span<Datum const> data{};
+    Loss const& loss;
+    RowGroup group{};
+    std::size_t rank{0};
+    bool backward{false};
+    LoraConfig lora{};
+    Weights* full{nullptr};
+    RopeTables const* rope{nullptr};
+    /// One for each datum, sized already.
+    std::vector<DatumOutput>* outputs{nullptr};
+    /// If set, logits go here instead of into a loss.
+    float* logits{nullptr};
+};
+
+Trainer::Trainer(std::shared_ptr<Model const> model, Threads& threads, TrainOptions options)
+    : model_{std::move(model)}, threads_{threads}, options_{options} {
+    for (unsigned i = 0; i < threads.count(); ++i) slots_.push_back(std::make_unique<Slot>());
+}
+
+Trainer::Trainer(std::shared_ptr<Model const> model, Threads& threads)
+    : Trainer{std::move(model), threads, TrainOptions{}} {}
+
+Trainer::~Trainer() = default;
+
+std::size_t Trainer::activation_bytes(ModelConfig const& config, std::size_t rank,
+                                      std::size_t tokens, std::size_t sequences, bool recompute) {
+    // A sequence ends in a page that is not full: at most one page more for each.
+    auto const pages = tokens / kv_block_positions + sequences;
+    return sizeof(float) * piece_floats(config, rank, tokens, pages,
+                                        recompute ? PassKind::recompute : PassKind::keep);
+}
+
+std::size_t Trainer::held_bytes() const noexcept {
+    std::size_t total = 0;
+    for (auto const& slot : slots_) total += slot->floats * sizeof(float);
+    return total;
+}
+
+std::vector<Trainer::Piece> Trainer::cut(std::span<Datum const> data) const {
+    std::vector<Piece> pieces;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        auto const tokens = data[i].tokens.size();
+        if (pieces.empty() || pieces.back().tokens + tokens > options_.piece_tokens) {
+            pieces.push_back({.first = i, .last = i, .tokens = 0});
+        }
+        pieces.back().last = i + 1;
+        pieces.back().tokens += tokens;
+    }
+    return pieces;
+}
+
+void Trainer::run_piece(Call const& call, Piece const& piece, Slot& slot, Threads* threads) {
+    auto const& config = model_->config();
+    auto const rows = piece.tokens;
+    auto const layer_count = wide(config.layers);
+    auto const hidden = wide(config.hidden_size);
+    auto const vocab = wide(config.vocab_size);
+
+    slot.tokens.clear();
+    slot.positions.clear();
+    slot.segments.clear();
+    slot.targets.clear();
+    std::size_t page_count = 0;
+    for (auto i = piece.first; i < piece.last; ++i) {
+        auto const& tokens = call.data[i].tokens;
+        slot.segments.push_back({.row = slot.tokens.size(), .tokens = tokens.size()});
+        for (std::size_t t = 0; t < tokens.size(); ++t) {
+            slot.positions.push_back(static_cast<std::int32_t>(t));
+            slot.targets.push_back({.datum = i, .token = t});
+        }
+        slot.tokens.insert(slot.tokens.end(), tokens.begin(), tokens.end());
+        page_count += pages_of(tokens.size());
+    }
+    auto kind = call.backward ? PassKind::keep : PassKind::forward;
+    if (kind == PassKind::keep &&
+        piece_floats(config, call.rank, rows, page_count, kind) * sizeof(float) >
+            options_.activation_bytes) {
+        kind = PassKind::recompute;
+    }
+    auto& buffers = slot.buffers;
+    Carver carver{slot.reserve(piece_floats(config, call.rank, rows, page_count, kind))};
+    buffers.carve(carver, config, call.rank, rows, page_count, kind);
+    auto const page_floats = buffers.kv.page_floats();
+    // Attention multiplies unused positions by 0; stale memory could hold NaN.
+    std::memset(buffers.pages, 0, page_count * page_floats * sizeof(float));
+    slot.pages.clear();
+    for (std::size_t i = 0; i < page_count; ++i) {
+        slot.pages.push_back(buffers.pages + i * page_floats);
+    }
+    std::size_t page = 0;
+    for (auto& segment : slot.segments) {
+        segment.pages = slot.pages.data() + page;
+        page += pages_of(segment.tokens);
+    }
+    RowGroup group = call.group;
+    group.row = 0;
+    group.rows = rows;
+    Batch const batch{.tokens = slot.tokens,
+                      .positions = slot.positions,
+                      .segments = slot.segments,
+                      .groups = {&group, 1},
+                      .kv = buffers.kv,
+                      .rope = call.rope};
+    auto const kv_layer = [&](std::size_t layer) {
+        return kind == PassKind::keep ? layer : std::size_t{0};
+    };
+    auto const output_of = [&](std::size_t layer) {
+        return layer + 1 < layer_count ? buffers.layers[layer + 1].x : buffers.x;
+    };
+
+    embed(config, batch, buffers.layers.front().x, threads);
+    for (std::size_t i = 0; i < layer_count; ++i) {
+        layer_forward(config, batch, i, kv_layer(i), buffers.layers[i], buffers.scratch,
+                      output_of(i), threads);
+    }
+    final_norm(config, batch, buffers.x, buffers.normed, buffers.inverse_rms, threads);
+
+    GradientTarget const target{
+        .lora = call.full == nullptr && call.backward ? &*slot.gradients : nullptr,
+        .full = call.full};
+    auto const chunk = logit_rows(config, rows);
+    bool const head_adapted = group.lora != nullptr && !group.lora->head.empty();
+    bool const below = call.full != nullptr || call.lora.train_attn || call.lora.train_mlp;
+    auto& back = buffers.backward;
+    for (std::size_t begin = 0; begin < rows; begin += chunk) {
+        auto const count = std::min(chunk, rows - begin);
+        ConstMatrixView const normed{buffers.normed + begin * hidden, count, hidden};
+        MatrixView const logits{buffers.logits, count, vocab};
+        float* const h = buffers.head_lora + begin * call.rank;
+        unembed(group, normed, logits, h, threads);
+        if (call.logits != nullptr) {
+            copy(call.logits + begin * vocab, logits.data, count * vocab);
+            continue;
+        }
+        by_rows(threads, count, [&](std::size_t first, std::size_t last) {
+            for (auto r = first; r < last; ++r) {
+                auto const [index, token] = slot.targets[begin + r];
+                auto const& datum = call.data[index];
+                auto& output = (*call.outputs)[index];
+                float* const row = logits.row(r);
+                SoftmaxState state;
+                softmax_update(state, row, vocab);
+                auto const log_sum = state.log_sum_exp();
+                auto const per_token = datum.targets_per_token;
+                double slopes = 0.0;
+                for (auto j = token * per_token; j < (token + 1) * per_token; ++j) {
+                    auto const p = row[datum.targets[j]] - log_sum;
+                    auto const [value, slope] =
+                        token_loss(call.loss, datum, j, static_cast<double>(p));
+                    output.logprobs[j] = p;
+                    output.elementwise_loss[j] = static_cast<float>(value);
+                    slopes += slope;
+                }
+                if (!call.backward) continue;
+                // d p(target) / d logits = onehot - softmax
+                softmax_apply(row, row, vocab, log_sum, static_cast<float>(-slopes));
+                for (auto j = token * per_token; j < (token + 1) * per_token; ++j) {
+                    auto const p = static_cast<double>(output.logprobs[j]);
+                    row[datum.targets[j]] +=
+                        static_cast<float>(token_loss(call.loss, datum, j, p).slope);
+                }
+            }
+        });
+        if (!call.backward) continue;
+        LinearBackward linear{.weight = &group.weights->unembedding()};
+        if (call.full != nullptr) linear.dweight = &call.full->unembedding();
+        if (head_adapted) {
+            linear.lora = &group.lora->head;
+            linear.dlora = &target.lora->head;
+            linear.scale = group.scale;
+        }
+        MatrixView const dnormed{back.dnormed + begin * hidden, count, hidden};
+        linear_backward(linear, logits, normed, h, back.dlora, below ? dnormed : MatrixView{},
+                        Write::set, threads);
+    }
+    if (!call.backward || !below) return;
+    norm_backward({back.dx, rows, hidden}, call.full == nullptr ? nullptr : &call.full->norm,
+                  {back.dnormed, rows, hidden}, {buffers.x, rows, hidden}, group.weights->norm,
+                  buffers.inverse_rms, Write::set, threads);
+    for (auto i = layer_count; i-- > 0;) {
+        if (kind == PassKind::recompute) {
+            // The output goes where it will not be missed.
+            layer_forward(config, batch, i, 0, buffers.layers[i], buffers.scratch, back.dnormed,
+                          threads);
+        }
+        auto const pass_on = i > 0 || call.full != nullptr ? PassOn::yes : PassOn::no;
+        layer_backward(config, batch, i, kv_layer(i), buffers.layers[i], buffers.scratch, back,
+                       target, pass_on, threads);
+    }
+    if (call.full != nullptr) {
+        embed_backward(batch, {back.dx, rows, hidden}, call.full->embedding);
+    }
+}
+
+Result<BatchResult> Trainer::run(Adapter const* adapter, Adapter* trained,
+                                 std::span<Datum const> data, Loss const& loss) {
+    auto const& config = model_->config();
+    if (data.empty()) return invalid("a batch needs at least one datum", "data");
+    if (adapter != nullptr && &adapter->model() != model_.get()) {
+        return invalid("the adapter belongs to another model", "model_id");
+    }
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        auto const good = check(data[i], loss, config.vocab_size, config.max_positions, i);
+        if (!good) return good.error();
+        longest = std::max(longest, data[i].tokens.size());
+    }
+    BatchResult result;
+    result.outputs.resize(data.size());
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        result.outputs[i].logprobs.resize(data[i].targets.size());
+        result.outputs[i].elementwise_loss.resize(data[i].targets.size());
+    }
+    auto const rope = model_->rope_tables(longest);
+    Call call{.data = data,
+              .loss = loss,
+              .group = row_group(*model_, adapter),
+              .rank = adapter == nullptr ? 0 : wide(adapter->config().rank),
+              .backward = trained != nullptr,
+              .rope = rope.get(),
+              .outputs = &result.outputs};
+    if (adapter != nullptr) call.lora = adapter->config();
+    LoraWeights* sums = nullptr;
+    if (trained != nullptr) {
+        call.full = std::get_if<Weights>(&trained->gradients());
+        sums = std::get_if<LoraWeights>(&trained->gradients());
+    }
+    auto const sum_matrices = sums == nullptr ? std::vector<PackedMatrix*>{} : all_matrices(*sums);
+
+    auto const pieces = cut(data);
+    std::atomic<std::size_t> next{0};
+    std::atomic<std::size_t> added{0};
+    auto const one = [&](unsigned number, Threads* inner) {
+        auto const index = next.fetch_add(1);
+        auto& slot = *slots_[number];
+        if (sums != nullptr && (!slot.gradients || slot.gradients_config != call.lora)) {
+            slot.gradients = zero_lora(config, call.lora);
+            slot.gradients_config = call.lora;
+        }
+        run_piece(call, pieces[index], slot, inner);
+        if (sums == nullptr) return;
+        // Sums are formed in the order of the pieces. Pieces begin in order, so the one before
+        // is done or under way on another thread: waiting ends.
+        for (auto done = added.load(); done != index; done = added.load()) added.wait(done);
+        auto const own = all_matrices(*slot.gradients);
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            auto const values = own[i]->values();
+            copy(sum_matrices[i]->values().data(), values.data(), values.size(), Write::add);
+            std::ranges::fill(values, 0.0F);
+        }
+        added.store(index + 1);
+        added.notify_all();
+    };
+    // Full gradients are too large for a copy per thread: pieces one by one, threads inside them.
+    if (call.full == nullptr && threads_.count() > 1 && pieces.size() >= threads_.count()) {
+        threads_.run(pieces.size(), [&](std::size_t, unsigned number) { one(number, nullptr); });
+    } else {
+        for (std::size_t i = 0; i < pieces.size(); ++i) one(0, &threads_);
+    }
+    double total = 0.0;
+    double tokens = 0.0;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        for (auto const value : result.outputs[i].elementwise_loss) {
+            total += static_cast<double>(value);
+        }
+        tokens += static_cast<double>(data[i].tokens.size());
+    }
+    result.metrics = {{"loss:sum", total}, {"num_tokens:sum", tokens}};
+    return result;
+}
+
+Result<BatchResult> Trainer::forward(Adapter const* adapter, std::span<Datum const> data,
+                                     Loss const& loss) {
+    return run(adapter, nullptr, data, loss);
+}
+
+Result<BatchResult> Trainer::forward_backward(Adapter& adapter, std::span<Datum const> data,
+                                              Loss const& loss) {
+    return run(&adapter, &adapter, data, loss);
+}
+
+Result<std::vector<float>> Trainer::logits(Adapter const* adapter,
+                                           std::span<std::int32_t const> tokens) {
+    auto const& config = model_->config();
+    Datum datum{.tokens = {tokens.begin(), tokens.end()},
+                .targets = std::vector<std::int32_t>(tokens.size(), 0),
+                .weights = std::vector<float>(tokens.size(), 0.0F)};
+    Loss const loss{};
+    if (auto const good = check(datum, loss, config.vocab_size, config.max_positions, 0); !good) {
+        return good.error();
+    }
+    std::vector<float> result(tokens.size() * wide(config.vocab_size));
+    auto const rope = model_->rope_tables(tokens.size());
+    Call const call{.data = {&datum, 1},
+                    .loss = loss,
+                    .group = row_group(*model_, adapter),
+                    .rank = adapter == nullptr ? 0 : wide(adapter->config().rank),
+                    .rope = rope.get(),
+                    .logits = result.data()};
+    run_piece(call, {.first = 0, .last = 1, .tokens = tokens.size()}, *slots_.front(), &threads_);
+    return result;
+}
+
+}  // namespace tinkxx::engine
