@@ -49,17 +49,23 @@ void exp(float* y, float const* x, std::size_t count);
 /// The natural logarithm of a positive finite value, the same bits everywhere (libm's are not).
 [[nodiscard]] double portable_log(double value) noexcept;
 
-/// The maximum of some logits and the sum of exp(logit - maximum) beside it.
+/// What of a row of logits has been seen: in each of sixteen lanes the maximum and, relative to it,
+/// the sum of the exponentials.
 struct SoftmaxState {
-    float max{-__builtin_huge_valf()};
-    float sum{0};
+    float max[16];
+    float sum[16];
 
+    SoftmaxState() noexcept { reset(); }
+    void reset() noexcept {
+        for (float& m : max) m = -3.402823466e38F;
+        for (float& s : sum) s = 0;
+    }
     /// log of the sum of exp(logit): a token's logprob is its logit minus this.
-    [[nodiscard]] float log_sum_exp() const noexcept;
+    [[nodiscard]] float log_sum_exp() const;
 };
 
 /// Takes the next logits of a row into account, in one pass over them. The result depends on how a
-/// row is cut into calls only if a cut is not at a multiple of 64.
+/// row is cut into calls only if a cut is not at a multiple of 64. Minus infinity is allowed.
 void softmax_update(SoftmaxState& state, float const* logits, std::size_t count);
 /// y = exp(x - log_sum_exp) * factor: probabilities, or with a factor of -coefficient the gradient
 /// of coefficient * logprob(target), to whose target the caller adds the coefficient. y may be x.

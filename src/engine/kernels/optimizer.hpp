@@ -7,15 +7,15 @@ namespace tinkxx::engine {
 
 /// One step of `torch.optim.AdamW`. Same bits on every instruction set.
 struct AdamWStep {
-    float learning_rate{1e-4F};
-    float beta1{0.9F};
-    float beta2{0.95F};
-    float eps{1e-12F};
-    float weight_decay{0};
+    double learning_rate{1e-4};
+    double beta1{0.9};
+    double beta2{0.95};
+    double eps{1e-12};
+    double weight_decay{0};
     /// The number of this step, from 1.
     std::int64_t step{1};
     /// Multiplies each gradient first: min(1, limit / norm) when clipping, else 1.
-    float gradient_factor{1};
+    double gradient_factor{1};
 };
 
 /// Updates `count` parameters and their two moments from their gradients.

@@ -1,0 +1,419 @@
+#pragma once
+
+// Matrix products over V16, which the including file has defined for its instruction set.
+//
+// All of them are one thing: tiles of rows times a strip of B, a chain of multiply-adds for each
+// element. B is read where it lies, or strip by strip from a small buffer that stays in the L1
+// cache. A chain may stop at the end of a block and go on from the stored sum: same bits.
+
+#include "engine/kernels/kernel_table.hpp"
+
+#if defined(__clang__)
+#define TINKXX_UNROLL _Pragma("unroll")
+#else
+#define TINKXX_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+namespace tinkxx::engine::TINKXX_ISA {
+namespace {
+
+/// Columns of B that a tile of all rows takes at a time.
+constexpr std::size_t strip = 16 * tile_vectors;
+/// Steps of the reduction that are staged at a time: 16 KB (32 KB with AVX-512).
+constexpr std::size_t stage_steps = tile_vectors == 1 ? 256 : 128;
+/// Rows whose part of A stays in the L2 cache while the strips pass.
+constexpr std::size_t block_rows = 32 * tile_rows;
+/// From here on copying a strip of floats pays: its lines no longer compete for few cache sets.
+constexpr std::size_t stage_floats_rows = 32;
+/// From here on widening a strip once pays.
+constexpr std::size_t stage_halves_rows = 12;
+
+constexpr std::size_t smaller(std::size_t a, std::size_t b) { return a < b ? a : b; }
+constexpr std::size_t beyond(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
+
+/// What a chain begins with.
+enum class Begin { zero, old, bias, old_and_bias };
+
+/// The A side: element (i, r) is at data[i * row + r * step].
+struct Rows {
+    float const* data;
+    std::size_t row;
+    std::size_t step;
+};
+
+/// `p + n`, also of no bias at all.
+constexpr float const* plus(float const* p, std::size_t n) {
+    return p == nullptr ? nullptr : p + n;
+}
+
+inline V16 begin_with(Begin begin, float const* c, float const* bias, std::size_t cols) {
+    if (cols >= 16) {
+        if (begin == Begin::zero) return set1(0);
+        if (begin == Begin::old) return load(c);
+        return begin == Begin::bias ? load(bias) : load(c) + load(bias);
+    }
+    if (begin == Begin::zero) return set1(0);
+    if (begin == Begin::old) return load_first(c, cols, 0);
+    auto const b = load_first(bias, cols, 0);
+    return begin == Begin::bias ? b : load_first(c, cols, 0) + b;
+}
+
+/// c[R × cols] = begin + a · b over `steps`; cols <= 16 * V. The vectors of b are read whole.
+template <std::size_t R, std::size_t V, class T>
+inline void tile(float* c, std::size_t c_stride, Rows a, T const* b, std::size_t b_stride,
+                 std::size_t steps, std::size_t cols, Begin begin, float const* bias) {
+    V16 acc[R][V];
+    TINKXX_UNROLL
+    for (std::size_t v = 0; v != V; ++v) {
+        TINKXX_UNROLL
+        for (std::size_t r = 0; r != R; ++r) {
+            acc[r][v] = begin_with(begin, c + r * c_stride + 16 * v, plus(bias, 16 * v),
+                                   beyond(cols, 16 * v));
+        }
+    }
+    float const* row[R];
+    TINKXX_UNROLL
+    for (std::size_t r = 0; r != R; ++r) row[r] = a.data + r * a.row;
+    for (std::size_t k = 0, at = 0; k != steps; ++k, at += a.step) {
+        V16 w[V];
+        TINKXX_UNROLL
+        for (std::size_t v = 0; v != V; ++v) w[v] = load(b + 16 * v);
+        TINKXX_UNROLL
+        for (std::size_t r = 0; r != R; ++r) {
+            auto const x = set1(row[r][at]);
+            TINKXX_UNROLL
+            for (std::size_t v = 0; v != V; ++v) acc[r][v] = fma(x, w[v], acc[r][v]);
+        }
+        b += b_stride;
+    }
+    TINKXX_UNROLL
+    for (std::size_t v = 0; v != V; ++v) {
+        auto const left = beyond(cols, 16 * v);
+        TINKXX_UNROLL
+        for (std::size_t r = 0; r != R; ++r) {
+            auto* const to = c + r * c_stride + 16 * v;
+            if (left >= 16) {
+                store(to, acc[r][v]);
+            } else {
+                store_first(to, acc[r][v], left);
+            }
+        }
+    }
+}
+
+/// As `tile` for any number of rows.
+template <std::size_t V, class T>
+inline void tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, T const* b,
+                  std::size_t b_stride, std::size_t steps, std::size_t cols, Begin begin,
+                  float const* bias) {
+    auto const next = [&](std::size_t done) {
+        c += done * c_stride;
+        a.data += done * a.row;
+        rows -= done;
+    };
+    // Seven rows are four and three, not six and one: a lone row waits for its sums.
+    while (rows >= 12 || rows == 6) {
+        tile<6, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+        next(6);
+    }
+    while (rows != 0) {
+        auto const now = rows > 6 ? (rows + 1) / 2 : rows;
+        switch (now) {
+            case 6:
+                tile<6, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                break;
+            case 5:
+                tile<5, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                break;
+            case 4:
+                tile<4, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                break;
+            case 3:
+                tile<3, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                break;
+            case 2:
+                tile<2, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                break;
+            default:
+                tile<1, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                break;
+        }
+        next(now);
+    }
+}
+
+/// As `tiles`, with no more vectors than the columns need.
+inline void strip_tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, float const* b,
+                        std::size_t b_stride, std::size_t steps, std::size_t cols, Begin begin,
+                        float const* bias) {
+    if constexpr (tile_vectors == 4) {
+        if (cols <= 16) {
+            return tiles<1>(c, c_stride, a, rows, b, b_stride, steps, cols, begin, bias);
+        }
+        if (cols <= 32) {
+            return tiles<2>(c, c_stride, a, rows, b, b_stride, steps, cols, begin, bias);
+        }
+        if (cols <= 48) {
+            return tiles<3>(c, c_stride, a, rows, b, b_stride, steps, cols, begin, bias);
+        }
+    }
+    tiles<tile_vectors>(c, c_stride, a, rows, b, b_stride, steps, cols, begin, bias);
+}
+
+/// c[rows × cols] = begin + a · B, where `stage(buffer, step, steps, col, cols)` writes the rows
+/// [step, step + steps) of columns [col, col + cols) of B, each to `strip` floats of the buffer.
+template <class Stage>
+inline void staged_product(float* c, std::size_t c_stride, Rows a, std::size_t rows,
+                           std::size_t steps, std::size_t cols, Begin begin, float const* bias,
+                           Stage stage) {
+    alignas(64) float buffer[stage_steps * strip];
+    for (std::size_t row = 0; row < rows; row += block_rows) {
+        auto const some_rows = smaller(block_rows, rows - row);
+        for (std::size_t col = 0; col < cols; col += strip) {
+            auto const some_cols = smaller(strip, cols - col);
+            auto* const to = c + row * c_stride + col;
+            auto from = begin;
+            std::size_t step = 0;
+            do {
+                auto const some_steps = smaller(stage_steps, steps - step);
+                stage(buffer, step, some_steps, col, some_cols);
+                strip_tiles(to, c_stride, {a.data + row * a.row + step * a.step, a.row, a.step},
+                            some_rows, buffer, strip, some_steps, some_cols, from, plus(bias, col));
+                from = Begin::old;
+                step += some_steps;
+            } while (step < steps);
+        }
+    }
+}
+
+/// Widens `steps` rows of `cols` elements; what is beyond them up to sixteen is zero.
+template <class T>
+inline void stage_rows(float* to, T const* from, std::size_t stride, std::size_t steps,
+                       std::size_t cols) {
+    auto const whole = cols / 16 * 16;
+    for (std::size_t k = 0; k != steps; ++k, to += strip, from += stride) {
+        for (std::size_t j = 0; j != whole; j += 16) store(to + j, load(from + j));
+        if (whole != cols) {
+            T rest[16] = {};
+            for (std::size_t j = whole; j != cols; ++j) rest[j - whole] = from[j];
+            store(to + whole, load(rest));
+        }
+    }
+}
+
+/// to[k * strip + j] = from[j * stride + k]
+inline void stage_transposed(float* to, float const* from, std::size_t stride, std::size_t steps,
+                             std::size_t cols) {
+    auto const whole_steps = steps / 8 * 8;
+    auto const whole_cols = cols / 8 * 8;
+    for (std::size_t j = 0; j != whole_cols; j += 8) {
+        for (std::size_t k = 0; k != whole_steps; k += 8) {
+            transpose8(to + k * strip + j, strip, from + j * stride + k, stride);
+        }
+        for (std::size_t k = whole_steps; k != steps; ++k) {
+            for (std::size_t i = j; i != j + 8; ++i) to[k * strip + i] = from[i * stride + k];
+        }
+    }
+    auto const padded = (cols + 15) / 16 * 16;
+    for (std::size_t k = 0; k != steps && whole_cols != padded; ++k) {
+        for (std::size_t j = whole_cols; j != padded; ++j) {
+            to[k * strip + j] = j < cols ? from[j * stride + k] : 0;
+        }
+    }
+}
+
+constexpr Begin begin_of(bool add, bool bias) {
+    if (bias) return add ? Begin::old_and_bias : Begin::bias;
+    return add ? Begin::old : Begin::zero;
+}
+
+// ---------------------------------------------------------------------------- forward
+
+constexpr std::size_t panel_width = 64;
+
+/// One row times P full panels, read as a stream.
+template <std::size_t P, class T>
+inline void row_times_panels(float* y, float const* x, T const* panels, std::size_t inputs,
+                             Begin begin, float const* bias) {
+    V16 acc[P][4];
+    T const* w[P];
+    TINKXX_UNROLL
+    for (std::size_t p = 0; p != P; ++p) {
+        w[p] = panels + p * panel_width * inputs;
+        TINKXX_UNROLL
+        for (std::size_t v = 0; v != 4; ++v) {
+            acc[p][v] = begin_with(begin, y + 64 * p + 16 * v, plus(bias, 64 * p + 16 * v), 16);
+        }
+    }
+    // Far enough ahead for memory, near enough to be still there when it is read.
+    constexpr std::size_t ahead = 2048 / sizeof(T);
+    for (std::size_t k = 0; k != inputs; ++k) {
+        auto const e = set1(x[k]);
+        TINKXX_UNROLL
+        for (std::size_t p = 0; p != P; ++p) {
+            TINKXX_UNROLL
+            for (std::size_t line = 0; line != 64 * sizeof(T) / 64; ++line) {
+                prefetch(w[p] + ahead + line * (64 / sizeof(T)));
+            }
+            TINKXX_UNROLL
+            for (std::size_t v = 0; v != 4; ++v) acc[p][v] = fma(e, load(w[p] + 16 * v), acc[p][v]);
+            w[p] += 64;
+        }
+    }
+    TINKXX_UNROLL
+    for (std::size_t p = 0; p != P; ++p) {
+        TINKXX_UNROLL
+        for (std::size_t v = 0; v != 4; ++v) store(y + 64 * p + 16 * v, acc[p][v]);
+    }
+}
+
+/// Few rows times the first `cols` (a multiple of sixteen) outputs of a panel, where it lies.
+template <class T>
+inline void rows_times_panel(ForwardArgs const& g, float* y, T const* panel, std::size_t width,
+                             std::size_t cols, Begin begin, float const* bias) {
+    std::size_t col = 0;
+    if (g.rows <= 2 || tile_vectors > 1) {
+        constexpr std::size_t wide = tile_vectors > 1 ? tile_vectors : 2;
+        for (; col + 16 * wide <= cols; col += 16 * wide) {
+            tiles<wide>(y + col, g.y_stride, {g.x, g.x_stride, 1}, g.rows, panel + col, width,
+                        g.inputs, 16 * wide, begin, plus(bias, col));
+        }
+    }
+    for (; col < cols; col += 16) {
+        tiles<1>(y + col, g.y_stride, {g.x, g.x_stride, 1}, g.rows, panel + col, width, g.inputs,
+                 16, begin, plus(bias, col));
+    }
+}
+
+template <class T>
+inline void forward_of(ForwardArgs const& g) {
+    auto const begin = begin_of(g.add, g.bias != nullptr);
+    auto const* const panels = static_cast<T const*>(g.panels);
+    std::size_t output = 0;
+    if (g.rows == 1) {
+        for (; output + row_panels * panel_width <= g.outputs; output += row_panels * panel_width) {
+            row_times_panels<row_panels>(g.y + output, g.x, panels + output * g.inputs, g.inputs,
+                                         begin, plus(g.bias, output));
+        }
+        for (; output + panel_width <= g.outputs; output += panel_width) {
+            row_times_panels<1>(g.y + output, g.x, panels + output * g.inputs, g.inputs, begin,
+                                plus(g.bias, output));
+        }
+    }
+    auto const few = g.rows < (sizeof(T) == 4 ? stage_floats_rows : stage_halves_rows);
+    for (; output < g.outputs; output += panel_width) {
+        auto const width = smaller(panel_width, g.outputs - output);
+        auto const* const panel = panels + output * g.inputs;
+        auto const* const bias = plus(g.bias, output);
+        std::size_t done = 0;
+        if (few) {
+            done = width / 16 * 16;
+            rows_times_panel(g, g.y + output, panel, width, done, begin, bias);
+        }
+        if (done == width) continue;
+        staged_product(
+            g.y + output + done, g.y_stride, {g.x, g.x_stride, 1}, g.rows, g.inputs, width - done,
+            begin, plus(bias, done),
+            [&](float* to, std::size_t step, std::size_t steps, std::size_t col, std::size_t cols) {
+                stage_rows(to, panel + step * width + done + col, width, steps, cols);
+            });
+    }
+}
+
+void forward(ForwardArgs const& g) {
+    switch (g.type) {
+        case ElementType::f32:
+            return forward_of<float>(g);
+        case ElementType::bf16:
+            return forward_of<Bf16>(g);
+        case ElementType::f16:
+            return forward_of<F16>(g);
+    }
+}
+
+// ---------------------------------------------------------------------------- backward
+
+/// The outputs [step, step + steps) of columns [col, col + cols), output after output.
+template <class T>
+inline void stage_panels(float* to, T const* panels, std::size_t outputs, std::size_t inputs,
+                         std::size_t step, std::size_t steps, std::size_t col, std::size_t cols) {
+    alignas(64) float wide[strip * panel_width];
+    for (std::size_t end = step + steps; step != end;) {
+        auto const panel = step / panel_width * panel_width;
+        auto const width = smaller(panel_width, outputs - panel);
+        auto const some = smaller(end, panel + width) - step;
+        auto const* const from = panels + panel * inputs + col * width + (step - panel);
+        if constexpr (sizeof(T) == 4) {
+            stage_transposed(to, from, width, some, cols);
+        } else {
+            // Widened first: floats are what is transposed.
+            for (std::size_t k = 0; k != cols; ++k) {
+                std::size_t j = 0;
+                for (; j + 16 <= some; j += 16) {
+                    store(wide + k * panel_width + j, load(from + k * width + j));
+                }
+                if (j != some) {
+                    T rest[16] = {};
+                    for (std::size_t i = j; i != some; ++i) rest[i - j] = from[k * width + i];
+                    store(wide + k * panel_width + j, load(rest));
+                }
+            }
+            stage_transposed(to, wide, panel_width, some, cols);
+        }
+        to += some * strip;
+        step += some;
+    }
+}
+
+template <class T>
+inline void backward_input_of(BackwardInputArgs const& g) {
+    auto const* const panels = static_cast<T const*>(g.panels);
+    staged_product(
+        g.dx + g.first, g.dx_stride, {g.dy, g.dy_stride, 1}, g.rows, g.outputs, g.columns,
+        begin_of(g.add, false), nullptr,
+        [&](float* to, std::size_t step, std::size_t steps, std::size_t col, std::size_t cols) {
+            stage_panels(to, panels, g.outputs, g.inputs, step, steps, g.first + col, cols);
+        });
+}
+
+void backward_input(BackwardInputArgs const& g) {
+    switch (g.type) {
+        case ElementType::f32:
+            return backward_input_of<float>(g);
+        case ElementType::bf16:
+            return backward_input_of<Bf16>(g);
+        case ElementType::f16:
+            return backward_input_of<F16>(g);
+    }
+}
+
+// ---------------------------------------------------------------------------- floats
+
+void multiply(MultiplyArgs const& g) {
+    auto const begin = begin_of(g.add, false);
+    Rows const a{g.a, g.a_row, g.a_step};
+    if (g.b_transposed) {
+        staged_product(
+            g.c, g.c_stride, a, g.m, g.k, g.n, begin, nullptr,
+            [&](float* to, std::size_t step, std::size_t steps, std::size_t col, std::size_t cols) {
+                stage_transposed(to, g.b + col * g.b_stride + step, g.b_stride, steps, cols);
+            });
+        return;
+    }
+    std::size_t col = 0;
+    if (g.m < stage_floats_rows) {
+        for (; col + strip <= g.n; col += strip) {
+            tiles<tile_vectors>(g.c + col, g.c_stride, a, g.m, g.b + col, g.b_stride, g.k, strip,
+                                begin, nullptr);
+        }
+    }
+    if (col == g.n) return;
+    staged_product(
+        g.c + col, g.c_stride, a, g.m, g.k, g.n - col, begin, nullptr,
+        [&](float* to, std::size_t step, std::size_t steps, std::size_t at, std::size_t cols) {
+            stage_rows(to, g.b + step * g.b_stride + col + at, g.b_stride, steps, cols);
+        });
+}
+
+}  // namespace
+}  // namespace tinkxx::engine::TINKXX_ISA

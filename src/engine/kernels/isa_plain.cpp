@@ -1,0 +1,11 @@
+#define TINKXX_ISA plain
+#include "engine/kernels/vector_plain.hpp"
+//
+#include "engine/kernels/generic/table.hpp"
+#include "engine/kernels/isa_tables.hpp"
+
+namespace tinkxx::engine {
+
+KernelTable const plain_kernels = plain::table;
+
+}  // namespace tinkxx::engine

@@ -1,0 +1,139 @@
+#include "engine/kernels/packed_matrix.hpp"
+
+#include "engine/kernels/convert.hpp"
+#include "engine/kernels/types.hpp"
+#include "engine/threads.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+namespace tinkxx::engine {
+
+namespace {
+
+constexpr std::align_val_t alignment{64};
+
+template <class Body>
+void each_panel(Threads* threads, std::size_t panels, Body body) {
+    if (threads == nullptr) {
+        for (std::size_t p = 0; p != panels; ++p) body(p);
+    } else {
+        threads->run(panels, [&](std::size_t p, unsigned) { body(p); });
+    }
+}
+
+/// to[j * to_stride + i] = from[i * from_stride + j] of elements of `Bytes` bytes, which need not
+/// be aligned. In squares, so that each cache line is used while it is there.
+template <std::size_t Bytes>
+void transpose(std::byte* to, std::size_t to_stride, std::byte const* from, std::size_t from_stride,
+               std::size_t rows, std::size_t cols) {
+    constexpr std::size_t square = 64;
+    for (std::size_t j0 = 0; j0 < cols; j0 += square) {
+        auto const end = std::min(cols, j0 + square);
+        for (std::size_t i = 0; i != rows; ++i) {
+            for (std::size_t j = j0; j != end; ++j) {
+                std::memcpy(to + (j * to_stride + i) * Bytes, from + (i * from_stride + j) * Bytes,
+                            Bytes);
+            }
+        }
+    }
+}
+
+}  // namespace
+
+void PackedMatrix::Free::operator()(std::byte* p) const noexcept {
+    ::operator delete[](p, alignment);
+}
+
+PackedMatrix::PackedMatrix(WeightView weights, Threads* threads)
+    : type_{weights.type},
+      outputs_{weights.rows},
+      inputs_{weights.cols},
+      data_{static_cast<std::byte*>(::operator new[](bytes(), alignment))} {
+    assign(weights, threads);
+}
+
+PackedMatrix::PackedMatrix(std::size_t outputs, std::size_t inputs)
+    : outputs_{outputs},
+      inputs_{inputs},
+      data_{static_cast<std::byte*>(::operator new[](bytes(), alignment))} {
+    std::ranges::fill(values(), 0.0F);
+}
+
+std::span<float> PackedMatrix::values() noexcept {
+    if (type_ != ElementType::f32) return {};
+    return {reinterpret_cast<float*>(data_.get()), outputs_ * inputs_};
+}
+
+std::span<float const> PackedMatrix::values() const noexcept {
+    if (type_ != ElementType::f32) return {};
+    return {reinterpret_cast<float const*>(data_.get()), outputs_ * inputs_};
+}
+
+void PackedMatrix::assign(WeightView weights, Threads* threads) {
+    if (weights.rows != outputs_ || weights.cols != inputs_) {
+        throw std::invalid_argument{"PackedMatrix::assign: the shapes differ"};
+    }
+    auto const rounds = weights.type == ElementType::f32 && type_ != ElementType::f32;
+    if (!rounds && weights.type != type_) {
+        throw std::invalid_argument{"PackedMatrix::assign: the types differ"};
+    }
+    auto const* const from = static_cast<std::byte const*>(weights.data);
+    each_panel(threads, panels(), [&](std::size_t p) {
+        auto const rows = width(p);
+        auto* const to = data_.get() + p * panel_outputs * inputs_ * element_bytes(type_);
+        auto const* const first = from + p * panel_outputs * inputs_ * element_bytes(weights.type);
+        if (type_ == ElementType::f32) {
+            transpose<4>(to, rows, first, inputs_, rows, inputs_);
+        } else if (!rounds) {
+            transpose<2>(to, rows, first, inputs_, rows, inputs_);
+        } else {
+            constexpr std::size_t some = 256;
+            alignas(64) float floats[some];
+            alignas(64) std::byte halves[some * 2];
+            for (std::size_t i = 0; i != rows; ++i) {
+                for (std::size_t j = 0; j < inputs_; j += some) {
+                    auto const n = std::min(some, inputs_ - j);
+                    std::memcpy(floats, first + (i * inputs_ + j) * 4, n * 4);
+                    narrow(halves, type_, floats, n);
+                    transpose<2>(to + (j * rows + i) * 2, rows, halves, n, 1, n);
+                }
+            }
+        }
+    });
+}
+
+void PackedMatrix::unpack(void* to, Threads* threads) const {
+    auto const size = element_bytes(type_);
+    each_panel(threads, panels(), [&](std::size_t p) {
+        auto const offset = p * panel_outputs * inputs_ * size;
+        auto* const rows = static_cast<std::byte*>(to) + offset;
+        if (size == 4) {
+            transpose<4>(rows, inputs_, data_.get() + offset, width(p), inputs_, width(p));
+        } else {
+            transpose<2>(rows, inputs_, data_.get() + offset, width(p), inputs_, width(p));
+        }
+    });
+}
+
+void PackedMatrix::gather_row(std::size_t output, float* to) const noexcept {
+    auto const p = output / panel_outputs;
+    auto const stride = width(p);
+    auto const* const bytes = static_cast<std::byte const*>(panel(p));
+    auto const column = output % panel_outputs;
+    if (type_ == ElementType::f32) {
+        transpose<4>(reinterpret_cast<std::byte*>(to), 1, bytes + column * 4, stride, inputs_, 1);
+        return;
+    }
+    constexpr std::size_t some = 256;
+    alignas(64) std::byte halves[some * 2];
+    for (std::size_t k = 0; k < inputs_; k += some) {
+        auto const n = std::min(some, inputs_ - k);
+        transpose<2>(halves, 1, bytes + (k * stride + column) * 2, stride, n, 1);
+        widen(to + k, type_, halves, n);
+    }
+}
+
+}  // namespace tinkxx::engine

@@ -1,0 +1,181 @@
+#include "engine/kernels/products.hpp"
+
+#include "engine/kernels/kernel_table.hpp"
+#include "engine/threads.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace tinkxx::engine {
+
+namespace {
+
+// Below this many multiply-adds a product is over before a worker has noticed it.
+constexpr std::size_t worth_splitting = 200'000;
+// Chunks for each thread: enough that one who is late costs little.
+constexpr std::size_t chunks_per_thread = 6;
+constexpr std::size_t panel = PackedMatrix::panel_outputs;
+
+/// Cuts rows × columns into rectangles: the columns at multiples of 64, first, since neighbouring
+/// rows share the weights of a column; then the rows. No result depends on where.
+template <class Body>
+void split(Threads* threads, std::size_t rows, std::size_t columns, std::size_t depth, Body body) {
+    if (rows == 0 || columns == 0) return;
+    if (threads == nullptr || threads->count() == 1 || rows * columns * depth < worth_splitting) {
+        body(std::size_t{0}, rows, std::size_t{0}, columns);
+        return;
+    }
+    auto const wanted = chunks_per_thread * threads->count();
+    auto const panels = (columns + panel - 1) / panel;
+    auto const per_column = std::max<std::size_t>(1, panels / wanted) * panel;
+    auto const across = (columns + per_column - 1) / per_column;
+    // Rows are worth cutting only into pieces that still reuse the weights they load.
+    constexpr std::size_t fewest_rows = 96;
+    auto const down =
+        std::clamp<std::size_t>(wanted / across, 1, std::max<std::size_t>(1, rows / fewest_rows));
+    auto const per_row = (rows + down - 1) / down;
+    threads->run(across * down, [&](std::size_t chunk, unsigned) {
+        auto const row = chunk / across * per_row;
+        auto const column = chunk % across * per_column;
+        if (row >= rows) return;
+        body(row, std::min(per_row, rows - row), column, std::min(per_column, columns - column));
+    });
+}
+
+/// The address of an output's panel.
+void const* panel_of(PackedMatrix const& w, std::size_t output) {
+    assert(output % panel == 0);
+    return w.panel(output / panel);
+}
+
+void multiply(MatrixView c, float const* a, std::size_t a_row, std::size_t a_step,
+              ConstMatrixView b, bool b_transposed, std::size_t depth, Write write,
+              Threads* threads) {
+    auto const& kernel = kernels();
+    split(threads, c.rows, c.cols, depth,
+          [&](std::size_t row, std::size_t rows, std::size_t column, std::size_t columns) {
+              kernel.multiply({.c = c.row(row) + column,
+                               .c_stride = c.stride,
+                               .a = a + row * a_row,
+                               .a_row = a_row,
+                               .a_step = a_step,
+                               .b = b.data + column * (b_transposed ? b.stride : 1),
+                               .b_stride = b.stride,
+                               .b_transposed = b_transposed,
+                               .m = rows,
+                               .n = columns,
+                               .k = depth,
+                               .add = write == Write::add});
+          });
+}
+
+}  // namespace
+
+void forward_outputs(MatrixView y, ConstMatrixView x, PackedMatrix const& w, std::size_t first,
+                     Write write, float const* bias, Threads* threads) {
+    assert(y.rows == x.rows && x.cols == w.inputs() && first + y.cols <= w.outputs());
+    assert(y.cols % panel == 0 || first + y.cols == w.outputs());
+    auto const& kernel = kernels();
+    split(threads, y.rows, y.cols, w.inputs(),
+          [&](std::size_t row, std::size_t rows, std::size_t column, std::size_t columns) {
+              kernel.forward({.y = y.row(row) + column,
+                              .y_stride = y.stride,
+                              .x = x.row(row),
+                              .x_stride = x.stride,
+                              .rows = rows,
+                              .type = w.type(),
+                              .panels = panel_of(w, first + column),
+                              .outputs = columns,
+                              .inputs = w.inputs(),
+                              .bias = bias == nullptr ? nullptr : bias + first + column,
+                              .add = write == Write::add});
+          });
+}
+
+void forward(MatrixView y, ConstMatrixView x, PackedMatrix const& w, Write write, float const* bias,
+             Threads* threads) {
+    assert(y.cols == w.outputs());
+    forward_outputs(y, x, w, 0, write, bias, threads);
+}
+
+void backward_input_outputs(MatrixView dx, ConstMatrixView dy, PackedMatrix const& w,
+                            std::size_t first, Write write, Threads* threads) {
+    assert(dx.rows == dy.rows && dx.cols == w.inputs() && first + dy.cols <= w.outputs());
+    assert(dy.cols % panel == 0 || first + dy.cols == w.outputs());
+    auto const& kernel = kernels();
+    split(threads, dx.rows, dx.cols, dy.cols,
+          [&](std::size_t row, std::size_t rows, std::size_t column, std::size_t columns) {
+              kernel.backward_input({.dx = dx.row(row),
+                                     .dx_stride = dx.stride,
+                                     .dy = dy.row(row),
+                                     .dy_stride = dy.stride,
+                                     .rows = rows,
+                                     .type = w.type(),
+                                     .panels = panel_of(w, first),
+                                     .outputs = dy.cols,
+                                     .inputs = w.inputs(),
+                                     .first = column,
+                                     .columns = columns,
+                                     .add = write == Write::add});
+          });
+}
+
+void backward_input(MatrixView dx, ConstMatrixView dy, PackedMatrix const& w, Write write,
+                    Threads* threads) {
+    assert(dy.cols == w.outputs());
+    backward_input_outputs(dx, dy, w, 0, write, threads);
+}
+
+void backward_weight_outputs(PackedMatrix& dw, ConstMatrixView dy, ConstMatrixView x,
+                             std::size_t first, Threads* threads) {
+    assert(dw.type() == ElementType::f32 && dy.rows == x.rows && x.cols == dw.inputs());
+    assert(first % panel == 0 && first + dy.cols <= dw.outputs());
+    assert(dy.cols % panel == 0 || first + dy.cols == dw.outputs());
+    auto const& kernel = kernels();
+    auto const values = dw.values();
+    // A panel is a matrix of inputs × outputs, so its rows are the inputs here.
+    split(
+        threads, dw.inputs(), dy.cols, dy.rows,
+        [&](std::size_t row, std::size_t rows, std::size_t column, std::size_t columns) {
+            for (auto const end = column + columns; column < end; column += panel) {
+                auto const width = dw.width((first + column) / panel);
+                kernel.multiply({.c = values.data() + (first + column) * dw.inputs() + row * width,
+                                 .c_stride = width,
+                                 .a = x.data + row,
+                                 .a_row = 1,
+                                 .a_step = x.stride,
+                                 .b = dy.data + column,
+                                 .b_stride = dy.stride,
+                                 .b_transposed = false,
+                                 .m = rows,
+                                 .n = width,
+                                 .k = dy.rows,
+                                 .add = true});
+            }
+        });
+}
+
+void backward_weight(PackedMatrix& dw, ConstMatrixView dy, ConstMatrixView x, Threads* threads) {
+    assert(dy.cols == dw.outputs());
+    backward_weight_outputs(dw, dy, x, 0, threads);
+}
+
+void multiply_nt(MatrixView c, ConstMatrixView a, ConstMatrixView b, Write write,
+                 Threads* threads) {
+    assert(c.rows == a.rows && c.cols == b.rows && a.cols == b.cols);
+    multiply(c, a.data, a.stride, 1, b, true, a.cols, write, threads);
+}
+
+void multiply_nn(MatrixView c, ConstMatrixView a, ConstMatrixView b, Write write,
+                 Threads* threads) {
+    assert(c.rows == a.rows && c.cols == b.cols && a.cols == b.rows);
+    multiply(c, a.data, a.stride, 1, b, false, a.cols, write, threads);
+}
+
+void multiply_tn(MatrixView c, ConstMatrixView a, ConstMatrixView b, Write write,
+                 Threads* threads) {
+    assert(c.rows == a.cols && c.cols == b.cols && a.rows == b.rows);
+    multiply(c, a.data, 1, a.stride, b, false, a.rows, write, threads);
+}
+
+}  // namespace tinkxx::engine
