@@ -192,16 +192,12 @@ void EventLoop::arm(Timer& timer, TimePoint when, Precision precision) noexcept 
 void EventLoop::disarm(Timer& timer) noexcept { impl_->timers.disarm(timer); }
 
 void EventLoop::post(Task task) {
-    bool wake = false;
-    {
-        std::scoped_lock const lock{impl_->mutex};
-        if (!impl_->closed) {
-            impl_->posted.push_back(std::move(task));
-            wake = std::exchange(impl_->asleep, false);
-        }
-    }
-    if (wake) boost::asio::post(impl_->io, [] {});
-    // After close, `task` is destroyed here, outside of the lock: it may own anything.
+    // The wake-up is sent under the lock, which the loop needs to see the task: a task that ends
+    // the loop cannot do so before this thread is done with it.
+    std::scoped_lock const lock{impl_->mutex};
+    if (impl_->closed) return;  // the caller destroys `task`, after the lock is released
+    impl_->posted.push_back(std::move(task));
+    if (std::exchange(impl_->asleep, false)) boost::asio::post(impl_->io, [] {});
 }
 
 bool EventLoop::on_loop() const noexcept {

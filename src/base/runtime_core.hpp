@@ -55,7 +55,8 @@ public:
     /// The loop that sockets can use; null if the runtime was given a scheduler.
     [[nodiscard]] base::EventLoop* event_loop() noexcept;
 
-    /// Runs `task` on the callback executor; destroys it unrun once shut down. Any thread.
+    /// Runs `task` on the callback executor, never inside this call; destroys it unrun once shut
+    /// down. Any thread that holds the core.
     void run_callback(Task task) { run_later(std::move(task)); }
     /// Hands a line to the log sink, on the callback executor. Any thread.
     void log(LogLevel level, std::string line);

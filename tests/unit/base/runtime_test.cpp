@@ -37,22 +37,24 @@ std::string thread_name() {
 template <class Fn>
 void in_callback(Runtime const& runtime, Fn fn) {
     std::promise<void> done;
-    runtime.core()->run_callback([&] {
+    auto ended = done.get_future();
+    runtime.core()->run_callback([&fn, own = std::move(done)]() mutable {
         fn();
-        done.set_value();
+        own.set_value();
     });
-    done.get_future().wait();
+    ended.wait();
 }
 
 /// Runs `fn` on the loop of `runtime` and waits for it.
 template <class Fn>
 void on_loop_of(Runtime const& runtime, Fn fn) {
     std::promise<void> done;
-    runtime.scheduler().post([&] {
+    auto ended = done.get_future();
+    runtime.scheduler().post([&fn, own = std::move(done)]() mutable {
         fn();
-        done.set_value();
+        own.set_value();
     });
-    done.get_future().wait();
+    ended.wait();
 }
 
 /// Keeps tasks until a test runs them.
@@ -213,31 +215,31 @@ TEST(Runtime, TakesShutdownFromACallback) {
 }
 
 TEST(Runtime, MayEndInsideItsOwnCallback) {
-    std::weak_ptr<detail::RuntimeCore> core;
-    std::promise<void> ended;
+    std::promise<void> end;
+    auto ended = end.get_future();
     {
         auto runtime = std::make_unique<Runtime>();
-        core = runtime->core();
-        auto* const handle = runtime.get();
-        handle->core()->run_callback([&ended, owned = std::move(runtime)]() mutable {
+        auto const core = runtime->core();
+        core->run_callback([said = std::move(end), owned = std::move(runtime)]() mutable {
             owned.reset();
-            ended.set_value();
+            said.set_value();
         });
     }
-    ended.get_future().wait();
+    ended.wait();
 }
 
 TEST(Runtime, MayEndOnItsOwnLoop) {
-    std::promise<void> ended;
+    std::promise<void> end;
+    auto ended = end.get_future();
     {
         auto runtime = std::make_unique<Runtime>();
         auto* const handle = runtime.get();
-        handle->scheduler().post([&ended, owned = std::move(runtime)]() mutable {
+        handle->scheduler().post([said = std::move(end), owned = std::move(runtime)]() mutable {
             owned.reset();
-            ended.set_value();
+            said.set_value();
         });
     }
-    ended.get_future().wait();
+    ended.wait();
 }
 
 TEST(Runtime, IsSharedWhileSomeoneHoldsIt) {  // R-CONF-43
