@@ -1,0 +1,635 @@
+#include "net/dialer.hpp"
+
+#include "dial_fixture.hpp"
+#include "support/certificates.hpp"
+#include "support/script_server.hpp"
+
+#include <tinkxx/error.hpp>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <future>
+
+namespace tinkxx::net {
+namespace {
+
+using test::Certificates;
+using test::Fd;
+using test::Gate;
+using test::ScriptServer;
+using test::Wire;
+using Status = IoResult::Status;
+using namespace std::chrono_literals;
+
+/// A socket bound to that address, so that nobody else listens there; it refuses connections
+/// unless `backlog` is given.
+Fd bind_to(char const* address, std::uint16_t port, int backlog = -1) {
+    Fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_port = htons(port);
+    ::inet_pton(AF_INET, address, &where.sin_addr);
+    if (::bind(socket.get(), reinterpret_cast<sockaddr const*>(&where), sizeof where) != 0 ||
+        (backlog >= 0 && ::listen(socket.get(), backlog) != 0)) {
+        throw std::runtime_error{"cannot bind"};
+    }
+    return socket;
+}
+
+/// Sends what it gets back, each line.
+void echo(Wire& wire) {
+    for (;;) wire.send(wire.receive_until("\n"));
+}
+
+class DialerTest : public DialTest {
+protected:
+    static Origin plain(std::string host, std::uint16_t port) {
+        return {.tls = false, .host = std::move(host), .port = port};
+    }
+    void expect_echo(Stream& stream) {
+        EXPECT_EQ(write(stream, "ping\n"), Status::ok);
+        EXPECT_EQ(read(stream, 5).text, "ping\n");
+    }
+    void expect_echo(Dialled const& dialled) {
+        ASSERT_NE(dialled.stream, nullptr) << dialled.message;
+        expect_echo(*dialled.stream);
+    }
+};
+
+TEST_F(DialerTest, ConnectsToAnAddress) {
+    ScriptServer server{echo};
+    Dialer dialer{loop_, {}};
+    auto const dialled = dial(dialer, plain("127.0.0.1", server.port()));
+    expect_echo(*dialled);
+    EXPECT_EQ(dialled->stream->peer(), "127.0.0.1:" + std::to_string(server.port()));
+    EXPECT_EQ(dialled->stream->alpn(), "");
+}
+
+TEST_F(DialerTest, ConnectsOverIpv6) {
+    try {
+        ScriptServer server{echo, {.family = test::Family::ipv6}};
+        Dialer dialer{loop_, {}};
+        auto const dialled = dial(dialer, plain("::1", server.port()));
+        expect_echo(*dialled);
+        EXPECT_EQ(dialled->stream->peer(), "[::1]:" + std::to_string(server.port()));
+    } catch (std::system_error const& error) {
+        GTEST_SKIP() << "no IPv6 here: " << error.what();
+    }
+}
+
+TEST_F(DialerTest, LooksNamesUp) {
+    ScriptServer server{echo};
+    Dialer dialer{loop_, {}};
+    expect_echo(*dial(dialer, plain("localhost", server.port())));
+}
+
+TEST_F(DialerTest, SharesALookUpAmongThoseWhoAskAtOnce) {
+    ScriptServer server{echo};
+    Dialer dialer{loop_, {}};
+    std::array<Dialled, 20> many;
+    for (auto& one : many) {
+        start(dialer, plain("localhost", server.port()), HttpVersion::http1, one);
+    }
+    many[0].dial.reset();
+    many[10].dial.reset();
+    EXPECT_TRUE(run_until([&] {
+        return std::count_if(many.begin(), many.end(),
+                             [](Dialled const& one) { return one.done(); }) == 18;
+    }));
+    for (std::size_t i = 0; i < many.size(); ++i) {
+        EXPECT_EQ(many[i].stream != nullptr, i != 0 && i != 10) << i << many[i].message;
+    }
+}
+
+TEST_F(DialerTest, PrefersTheGivenAddresses) {
+    ScriptServer server{echo};
+    NetOptions options;
+    options.resolve["Some.Name"] = {"127.0.0.1"};
+    Dialer dialer{loop_, options};
+    expect_echo(*dial(dialer, plain("some.name", server.port())));
+}
+
+TEST_F(DialerTest, SaysWhichNameCannotBeResolved) {
+    Dialer dialer{loop_, {}};
+    // Longer than a label may be: refused without asking the network.
+    auto const dialled = dial(dialer, plain(std::string(70, 'x') + ".invalid", 80));
+    EXPECT_EQ(dialled->failure, FailureKind::resolve);
+    EXPECT_NE(dialled->message.find("cannot resolve 'xxx"), std::string::npos) << dialled->message;
+    EXPECT_NE(dialled->message.find("DNS"), std::string::npos) << dialled->message;
+}
+
+TEST_F(DialerTest, SaysWhenANameWasGivenNoAddress) {
+    NetOptions options;
+    options.resolve["h"] = {};
+    Dialer dialer{loop_, options};
+    auto const dialled = dial(dialer, plain("h", 80));  // checks that it is not told inside
+    EXPECT_EQ(dialled->failure, FailureKind::resolve);
+    EXPECT_EQ(dialled->message, "NetOptions::resolve has no address for 'h'");
+}
+
+TEST_F(DialerTest, RefusesAddressesThatAreNone) {
+    NetOptions options;
+    options.resolve["h"] = {"127.0.0.1", "example.com"};
+    try {
+        Dialer const dialer{loop_, options};
+        FAIL();
+    } catch (ValidationError const& error) {
+        EXPECT_EQ(error.field(), "resolve");
+        EXPECT_EQ(error.value(), "example.com");
+    }
+}
+
+TEST_F(DialerTest, NamesTheAddressThatRefuses) {
+    auto const closed = bind_to("127.0.0.1", 0);
+    auto const port = test::port_of(closed);
+    Dialer dialer{loop_, {}};
+    auto const dialled = dial(dialer, plain("127.0.0.1", port));
+    EXPECT_EQ(dialled->failure, FailureKind::connect);
+    EXPECT_EQ(dialled->message,
+              "cannot connect to 127.0.0.1:" + std::to_string(port) + ": connection refused");
+}
+
+TEST_F(DialerTest, ListsEveryAddressThatFailedFamiliesInTurn) {
+    auto const closed = bind_to("0.0.0.0", 0);
+    NetOptions options;
+    options.resolve["h"] = {"127.0.0.2", "127.0.0.3", "::1"};
+    Dialer dialer{loop_, options};
+    auto const dialled = dial(dialer, plain("h", test::port_of(closed)));
+    EXPECT_EQ(dialled->failure, FailureKind::connect);
+    auto const& message = dialled->message;
+    auto const first = message.find("127.0.0.2: connection refused");
+    auto const second = message.find("::1: ");
+    auto const third = message.find("127.0.0.3: connection refused");
+    EXPECT_NE(first, std::string::npos) << message;
+    EXPECT_NE(third, std::string::npos) << message;
+    EXPECT_LT(first, second) << message;
+    EXPECT_LT(second, third) << message;
+}
+
+TEST_F(DialerTest, KeepsTheListOfFailuresShort) {
+    auto const closed = bind_to("0.0.0.0", 0);
+    NetOptions options;
+    for (int i = 2; i < 30; ++i) options.resolve["h"].push_back("127.0.0." + std::to_string(i));
+    Dialer dialer{loop_, options};
+    auto const dialled = dial(dialer, plain("h", test::port_of(closed)));
+    EXPECT_NE(dialled->message.find("; and 22 more"), std::string::npos) << dialled->message;
+}
+
+TEST_F(DialerTest, TriesTheNextAddressAtOnceWhenOneFails) {
+    ScriptServer server{echo};
+    auto const closed = bind_to("127.0.0.2", server.port());
+    NetOptions options;
+    options.resolve["h"] = {"127.0.0.2", "127.0.0.1"};
+    options.connection_attempt_delay = 10h;  // the test would not live to see it
+    Dialer dialer{loop_, options};
+    expect_echo(*dial(dialer, plain("h", server.port())));
+}
+
+TEST_F(DialerTest, GivesASilentAddressOnlyAHeadStart) {
+    ScriptServer server{echo};
+    // A full queue of a server that does not accept: the next connection hangs.
+    auto const full = bind_to("127.0.0.2", server.port(), 0);
+    std::vector<Fd> queued;
+    for (int i = 0; i < 4; ++i) {
+        queued.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        sockaddr_in where{};
+        where.sin_family = AF_INET;
+        where.sin_port = htons(server.port());
+        ::inet_pton(AF_INET, "127.0.0.2", &where.sin_addr);
+        (void)::connect(queued.back().get(), reinterpret_cast<sockaddr const*>(&where),
+                        sizeof where);
+    }
+    NetOptions options;
+    options.resolve["h"] = {"127.0.0.2", "127.0.0.1"};
+    options.connection_attempt_delay = 5ms;
+    Dialer dialer{loop_, options};
+    auto const dialled = dial(dialer, plain("h", server.port()));
+    expect_echo(*dialled);
+    EXPECT_EQ(dialled->stream->peer(), "127.0.0.1:" + std::to_string(server.port()));
+}
+
+TEST_F(DialerTest, MayBeAbandonedAtAnyMoment) {
+    Certificates certificates;
+    auto const files = certificates.issue_for_loopback();
+    ScriptServer server{echo,
+                        {.tls = test::make_tls_server({.certificate_file = files.certificate_file,
+                                                       .key_file = files.key_file})}};
+    NetOptions options;
+    options.tls.ca_file = certificates.ca_file();
+    // After 0, 1, 2 … turns of the loop, until one attempt gets through.
+    bool through = false;
+    for (int turns = 0; turns < 1000 && !through; ++turns) {
+        Dialled dialled;
+        {
+            Dialer dialer{loop_, options};
+            start(dialer, {.tls = true, .host = "localhost", .port = server.port()},
+                  HttpVersion::automatic, dialled);
+            for (int i = 0; i < turns && !dialled.done(); ++i) loop_.turn(1s);
+            through = dialled.done();
+            dialled.dial.reset();
+        }
+        auto const told = dialled.done();
+        for (int i = 0; i < 3; ++i) loop_.turn(0s);
+        EXPECT_EQ(dialled.done(), told) << "told after it was abandoned";
+    }
+    EXPECT_TRUE(through);
+}
+
+TEST_F(DialerTest, MayBeDestroyedInsideItsCallbacks) {
+    ScriptServer server{echo};
+    auto const closed = bind_to("127.0.0.2", server.port());
+    Dialer dialer{loop_, {}};
+    for (auto const* const host : {"127.0.0.1", "127.0.0.2", "localhost"}) {
+        Dialled dialled;
+        dialled.keep_dial = false;
+        start(dialer, plain(host, server.port()), HttpVersion::http1, dialled);
+        EXPECT_TRUE(run_until([&] { return dialled.done(); }));
+        EXPECT_EQ(dialled.dial, nullptr);
+    }
+}
+
+TEST_F(DialerTest, MayGoWhileANameIsLookedUp) {
+    for (int i = 0; i < 20; ++i) {
+        Dialled dialled;
+        {
+            Dialer dialer{loop_, {}};
+            start(dialer, plain("localhost", 1), HttpVersion::http1, dialled);
+            dialled.dial.reset();
+        }
+        loop_.turn(0s);
+        EXPECT_FALSE(dialled.done());
+    }
+}
+
+TEST_F(DialerTest, ReportsAResetAndAnOrderlyEnd) {
+    ScriptServer server{{[](Wire& wire) {
+                             wire.send("bye");
+                             wire.finish();
+                             wire.drain();
+                         },
+                         [](Wire& wire) {
+                             (void)wire.receive(1);
+                             wire.reset();
+                         }}};
+    Dialer dialer{loop_, {}};
+    auto const orderly = dial(dialer, plain("127.0.0.1", server.port()));
+    ASSERT_NE(orderly->stream, nullptr);
+    auto const end = read_all(*orderly->stream);
+    EXPECT_EQ(end.text, "bye");
+    EXPECT_EQ(end.status, Status::closed);
+
+    auto const reset = dial(dialer, plain("127.0.0.1", server.port()));
+    ASSERT_NE(reset->stream, nullptr);
+    EXPECT_EQ(write(*reset->stream, "x"), Status::ok);
+    EXPECT_EQ(read_all(*reset->stream).status, Status::error);
+    EXPECT_EQ(reset->stream->error_text(), "connection reset by peer");
+    // No SIGPIPE, which would end the test.
+    EXPECT_EQ(write(*reset->stream, "x"), Status::error);
+    EXPECT_EQ(reset->stream->error_text(), "broken pipe");
+}
+
+TEST_F(DialerTest, WritesManyPiecesInOrderAgainstBackPressure) {
+    std::string text(std::size_t{8} * 1024 * 1024, '\0');
+    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 7 % 251);
+    Gate go;
+    std::promise<bool> same;
+    ScriptServer server{[&](Wire& wire) {
+        wire.wait(go);
+        same.set_value(wire.receive(text.size()) == text);
+        wire.drain();
+    }};
+    Dialer dialer{loop_, {}};
+    auto const dialled = dial(dialer, plain("127.0.0.1", server.port()));
+    ASSERT_NE(dialled->stream, nullptr);
+    int blocked = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        std::vector<iovec> pieces;  // more than one call may take
+        for (std::size_t i = at; i < text.size() && pieces.size() < 3000; i += 4000) {
+            pieces.push_back({.iov_base = text.data() + i,
+                              .iov_len = std::min<std::size_t>(4000, text.size() - i)});
+        }
+        auto const result = dialled->stream->write(pieces);
+        if (result.status == Status::would_block) {
+            if (++blocked == 1) go.open();
+            await_writable(*dialled->stream);
+        } else {
+            ASSERT_EQ(result.status, Status::ok);
+            at += result.bytes;
+        }
+    }
+    EXPECT_GT(blocked, 0);
+    EXPECT_TRUE(same.get_future().get());
+}
+
+TEST_F(DialerTest, TellsOncePerWish) {
+    ScriptServer server{[](Wire& wire) {
+        wire.send("x");
+        wire.drain();
+    }};
+    Dialer dialer{loop_, {}};
+    auto const dialled = dial(dialer, plain("127.0.0.1", server.port()));
+    ASSERT_NE(dialled->stream, nullptr);
+    Ear ear;
+    dialled->stream->set_owner(&ear);
+    dialled->stream->want_read();
+    dialled->stream->want_read();
+    EXPECT_TRUE(run_until([&] { return ear.readable > 0; }));
+    dialled->stream->want_write();
+    EXPECT_TRUE(run_until([&] { return ear.writable > 0; }));
+    EXPECT_EQ(ear.readable, 1);
+    // Still readable, and said so again when asked again.
+    dialled->stream->want_read();
+    EXPECT_TRUE(run_until([&] { return ear.readable > 1; }));
+}
+
+TEST_F(DialerTest, NeedsH2WhenHttp2IsDemanded) {
+    Certificates certificates;
+    auto const files = certificates.issue_for_loopback();
+    NetOptions options;
+    options.tls.ca_file = certificates.ca_file();
+    Dialer dialer{loop_, options};
+    for (std::string const alpn : {"http/1.1", ""}) {
+        ScriptServer server{
+            echo,
+            {.tls = test::make_tls_server({.certificate_file = files.certificate_file,
+                                           .key_file = files.key_file,
+                                           .alpn = alpn})}};
+        Origin const origin{.tls = true, .host = "localhost", .port = server.port()};
+        auto const refused = dial(dialer, origin, HttpVersion::http2);
+        EXPECT_EQ(refused->failure, FailureKind::tls) << alpn;
+        EXPECT_NE(refused->message.find("HTTP/2"), std::string::npos) << refused->message;
+        auto const any = dial(dialer, origin, HttpVersion::automatic);
+        ASSERT_NE(any->stream, nullptr) << any->message;
+        EXPECT_EQ(any->stream->alpn(), alpn);
+    }
+    ScriptServer server{echo,
+                        {.tls = test::make_tls_server({.certificate_file = files.certificate_file,
+                                                       .key_file = files.key_file})}};
+    Origin const origin{.tls = true, .host = "localhost", .port = server.port()};
+    EXPECT_EQ(dial(dialer, origin, HttpVersion::http2)->stream->alpn(), "h2");
+    EXPECT_EQ(dial(dialer, origin, HttpVersion::http1)->stream->alpn(), "http/1.1");
+}
+
+class ProxyDialTest : public DialerTest {
+protected:
+    static std::string url(ScriptServer const& proxy, std::string const& user = {}) {
+        return "http://" + user + "127.0.0.1:" + std::to_string(proxy.port());
+    }
+    static NetOptions through(std::string url) {
+        NetOptions options;
+        options.proxy.url = std::move(url);
+        return options;
+    }
+    void expect_no_secret(std::string const& message) {
+        for (auto const* const secret : {"alice", "hunter2", "YWxpY2U6aHVudGVyMg==", "Basic"}) {
+            EXPECT_EQ(message.find(secret), std::string::npos) << message;
+        }
+    }
+};
+
+TEST_F(ProxyDialTest, OpensATunnelForPlainHttpToo) {  // R-EXT-70
+    std::promise<std::string> head;
+    ScriptServer proxy{[&head](Wire& wire) {
+        head.set_value(wire.receive_until("\r\n\r\n"));
+        wire.send("HTTP/1.1 200 Connection established\r\n\r\n");
+        echo(wire);
+    }};
+    Dialer dialer{loop_, through(url(proxy, "alice:hunter%32@"))};
+    auto const dialled = dial(dialer, plain("origin.test", 8080));
+    expect_echo(*dialled);
+    EXPECT_EQ(head.get_future().get(),
+              "CONNECT origin.test:8080 HTTP/1.1\r\n"
+              "Host: origin.test:8080\r\n"
+              "Proxy-Authorization: Basic YWxpY2U6aHVudGVyMg==\r\n\r\n");
+}
+
+TEST_F(ProxyDialTest, SendsGivenHeadersInPlaceOfCredentials) {  // R-EXT-70
+    std::promise<std::string> head;
+    ScriptServer proxy{[&head](Wire& wire) {
+        head.set_value(wire.receive_until("\r\n\r\n"));
+        wire.send("HTTP/1.1 200 OK\r\n\r\n");
+        echo(wire);
+    }};
+    auto options = through(url(proxy, "alice:hunter2@"));
+    options.proxy.headers = {{"X-Token", "t"}};
+    Dialer dialer{loop_, options};
+    expect_echo(*dial(dialer, plain("h", 80)));
+    EXPECT_EQ(head.get_future().get(), "CONNECT h:80 HTTP/1.1\r\nHost: h:80\r\nX-Token: t\r\n\r\n");
+}
+
+TEST_F(ProxyDialTest, KeepsBytesThatCameWithTheAnswer) {
+    ScriptServer proxy{[](Wire& wire) {
+        (void)wire.receive_until("\r\n\r\n");
+        wire.send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nX: y\r\n\r\nearly ");
+        wire.send(wire.receive_until("\n"));
+        wire.drain();
+    }};
+    Dialer dialer{loop_, through(url(proxy))};
+    auto const dialled = dial(dialer, plain("h", 80));
+    ASSERT_NE(dialled->stream, nullptr) << dialled->message;
+    await_readable(*dialled->stream);
+    EXPECT_EQ(read(*dialled->stream, 6, 4).text, "early ");
+    EXPECT_EQ(write(*dialled->stream, "late\n"), Status::ok);
+    EXPECT_EQ(read(*dialled->stream, 5).text, "late\n");
+}
+
+TEST_F(ProxyDialTest, TakesTheAnswerInAnyPieces) {
+    ScriptServer proxy{[](Wire& wire) {
+        (void)wire.receive_until("\r\n\r\n");
+        wire.send_in_pieces("HTTP/1.1 200 Connection established\r\nVia: x\r\n\r\n", 1);
+        echo(wire);
+    }};
+    Dialer dialer{loop_, through(url(proxy))};
+    expect_echo(*dial(dialer, plain("h", 80)));
+}
+
+TEST_F(ProxyDialTest, NamesTheProxyAndItsRefusalButNoCredentials) {  // R-CONF-12, R-ERR-04
+    ScriptServer proxy{{[](Wire& wire) {
+                            (void)wire.receive_until("\r\n\r\n");
+                            wire.send("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n");
+                            wire.drain();
+                        },
+                        [](Wire& wire) {
+                            (void)wire.receive_until("\r\n\r\n");
+                            wire.send("HTTP/1.1 403 not for Basic YWxpY2U6aHVudGVyMg==\r\n\r\n");
+                            wire.drain();
+                        }}};
+    Dialer dialer{loop_, through(url(proxy, "alice:hunter2@"))};
+    auto const unauthorized = dial(dialer, plain("origin.test", 80));
+    EXPECT_EQ(unauthorized->failure, FailureKind::proxy);
+    EXPECT_EQ(unauthorized->message,
+              "the proxy http://127.0.0.1:" + std::to_string(proxy.port()) +
+                  ": it refused CONNECT to origin.test:80: 407 Proxy Authentication Required; "
+                  "give user and password in NetOptions::proxy.url, or proxy.headers");
+    expect_no_secret(unauthorized->message);
+    auto const forbidden = dial(dialer, plain("origin.test", 80));
+    EXPECT_EQ(forbidden->failure, FailureKind::proxy);
+    EXPECT_NE(forbidden->message.find("403"), std::string::npos);
+    expect_no_secret(forbidden->message);
+}
+
+TEST_F(ProxyDialTest, NamesAProxyThatCannotBeUsed) {  // R-CONF-12, R-ERR-04
+    auto const closed = bind_to("127.0.0.1", 0);
+    ScriptServer proxy{{[](Wire& wire) {
+                            (void)wire.receive_until("\r\n\r\n");
+                            wire.finish();
+                            wire.drain();
+                        },
+                        [](Wire& wire) {
+                            (void)wire.receive_until("\r\n\r\n");
+                            wire.send("SSH-2.0-OpenSSH_9.2\r\n");
+                            wire.drain();
+                        },
+                        [](Wire& wire) {
+                            (void)wire.receive_until("\r\n\r\n");
+                            wire.send("HTTP/1.1 200 OK\r\nX: " + std::string(20000, 'x'));
+                            wire.drain();
+                        }}};
+    Dialer dialer{loop_, through(url(proxy, "alice:hunter2@"))};
+    for (auto const* const why :
+         {"without an answer to CONNECT", "its answer is not HTTP", "too long a head"}) {
+        auto const dialled = dial(dialer, plain("h", 80));
+        EXPECT_EQ(dialled->failure, FailureKind::proxy);
+        EXPECT_NE(dialled->message.find(why), std::string::npos) << dialled->message;
+        expect_no_secret(dialled->message);
+    }
+    for (auto const& address : {"127.0.0.1:" + std::to_string(test::port_of(closed)),
+                                std::string(70, 'x') + ".invalid"}) {
+        Dialer away{loop_, through("http://alice:hunter2@" + address)};
+        auto const dialled = dial(away, plain("h", 80));
+        EXPECT_EQ(dialled->failure, FailureKind::proxy);
+        EXPECT_NE(dialled->message.find(address), std::string::npos) << dialled->message;
+        expect_no_secret(dialled->message);
+    }
+}
+
+TEST_F(ProxyDialTest, GoesAroundTheProxyWhereToldTo) {
+    ScriptServer server{echo};
+    ScriptServer proxy{[](Wire& wire) { wire.close(); }};
+    auto options = through(url(proxy));
+    options.proxy.no_proxy = "direct.test";
+    options.resolve["a.direct.test"] = {"127.0.0.1"};
+    Dialer dialer{loop_, options};
+    expect_echo(*dial(dialer, plain("a.direct.test", server.port())));
+    EXPECT_EQ(proxy.connections(), 0);
+    EXPECT_EQ(dial(dialer, plain("other.test", server.port()))->failure, FailureKind::proxy);
+}
+
+TEST_F(ProxyDialTest, RefusesBadOptions) {  // R-CONF-07
+    auto const field_of = [this](NetOptions const& options) -> std::string {
+        try {
+            Dialer const dialer{loop_, options};
+        } catch (ValidationError const& error) {
+            return std::string{error.field()};
+        }
+        return "none";
+    };
+    EXPECT_EQ(field_of(through("ftp://p")), "proxy.url");
+    EXPECT_EQ(field_of(through("http://p:0")), "proxy.url");
+    auto options = through("http://p");
+    options.proxy.headers = {{"X", "a\r\nb"}};
+    EXPECT_EQ(field_of(options), "proxy.headers");
+}
+
+/// A TLS server at the far end of a byte stream that `Wire` carries.
+class InnerTls {
+public:
+    InnerTls(SSL_CTX* context, Wire& wire) : wire_{wire}, ssl_{SSL_new(context), &SSL_free} {
+        ::SSL_set_bio(ssl_.get(), ::BIO_new(::BIO_s_mem()), ::BIO_new(::BIO_s_mem()));
+        ::SSL_set_accept_state(ssl_.get());
+        while (::SSL_do_handshake(ssl_.get()) != 1) exchange();
+        flush();
+    }
+    void echo() {
+        std::array<char, 20000> buffer;
+        for (;;) {
+            auto const got = ::SSL_read(ssl_.get(), buffer.data(), buffer.size());
+            if (got > 0) {
+                ::SSL_write(ssl_.get(), buffer.data(), got);
+                flush();
+            } else {
+                exchange();
+            }
+        }
+    }
+
+private:
+    void flush() {
+        std::array<char, 20000> buffer;
+        for (int got = 0;
+             (got = ::BIO_read(::SSL_get_wbio(ssl_.get()), buffer.data(), buffer.size())) > 0;) {
+            wire_.send({buffer.data(), static_cast<std::size_t>(got)});
+        }
+    }
+    void exchange() {
+        flush();
+        auto const bytes = wire_.receive_some();
+        if (bytes.empty()) throw test::PeerGone{"end"};
+        ::BIO_write(::SSL_get_rbio(ssl_.get()), bytes.data(), static_cast<int>(bytes.size()));
+    }
+
+    Wire& wire_;
+    test::SslHandle ssl_;
+};
+
+TEST_F(ProxyDialTest, CarriesTlsThroughAnHttpsProxy) {  // R-EXT-70
+    Certificates certificates;
+    auto const proxy_files = certificates.issue_for_loopback();
+    auto const origin_files = certificates.issue({.dns_names = {"origin.test"}});
+    auto const origin_context = test::make_tls_server(
+        {.certificate_file = origin_files.certificate_file, .key_file = origin_files.key_file});
+    ScriptServer proxy{
+        [&](Wire& wire) {
+            (void)wire.receive_until("\r\n\r\n");
+            wire.send("HTTP/1.1 200 OK\r\n\r\n");
+            InnerTls{origin_context.get(), wire}.echo();
+        },
+        {.tls = test::make_tls_server({.certificate_file = proxy_files.certificate_file,
+                                       .key_file = proxy_files.key_file})}};
+    auto options = through("https://alice:hunter2@localhost:" + std::to_string(proxy.port()));
+    options.tls.ca_file = certificates.ca_file();
+    Dialer dialer{loop_, options};
+    Origin const origin{.tls = true, .host = "origin.test", .port = 443};
+    auto const dialled = dial(dialer, origin);
+    ASSERT_NE(dialled->stream, nullptr) << dialled->message;
+    EXPECT_EQ(dialled->stream->alpn(), "h2");
+    std::string text(std::size_t{1024} * 1024, '\0');
+    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 13 % 251);
+    std::string got;
+    for (std::size_t at = 0; at < text.size(); at += 65536) {
+        EXPECT_EQ(write(*dialled->stream, std::string_view{text}.substr(at, 65536)), Status::ok);
+        got += read(*dialled->stream, 65536, 5000).text;
+    }
+    EXPECT_TRUE(got == text);
+
+    // A certificate for another name is refused inside the tunnel, too, and the message says so.
+    auto const wrong = dial(dialer, {.tls = true, .host = "wrong.test", .port = 443});
+    EXPECT_EQ(wrong->failure, FailureKind::tls);
+    EXPECT_NE(wrong->message.find("the certificate is for origin.test; asked for wrong.test"),
+              std::string::npos)
+        << wrong->message;
+    EXPECT_NE(wrong->message.find("through the proxy https://localhost:"), std::string::npos);
+    expect_no_secret(wrong->message);
+}
+
+TEST_F(ProxyDialTest, VerifiesAnHttpsProxy) {
+    Certificates certificates;
+    auto const files = certificates.issue({.dns_names = {"other.test"}});
+    ScriptServer proxy{[](Wire& wire) { wire.drain(); },
+                       {.tls = test::make_tls_server({.certificate_file = files.certificate_file,
+                                                      .key_file = files.key_file})}};
+    auto options = through("https://alice:hunter2@localhost:" + std::to_string(proxy.port()));
+    options.tls.ca_file = certificates.ca_file();
+    Dialer dialer{loop_, options};
+    auto const dialled = dial(dialer, plain("h", 80));
+    EXPECT_EQ(dialled->failure, FailureKind::proxy);
+    EXPECT_NE(dialled->message.find("the certificate is for other.test; asked for localhost"),
+              std::string::npos)
+        << dialled->message;
+    expect_no_secret(dialled->message);
+}
+
+}  // namespace
+}  // namespace tinkxx::net
