@@ -56,6 +56,7 @@ public:
     Head incoming{};            ///< HTTP/2: the head as far as it came
     std::size_t incoming_bytes{0};
     bool incoming_given{false};
+    bool peer_reset{false};  ///< HTTP/2: the server has reset the stream
     static constexpr std::uint64_t unsent = ~std::uint64_t{0};
 
     // What a connection tells. Any of these but the first three may end the exchange.

@@ -284,7 +284,8 @@ std::size_t Http1Connection::consume(std::span<char const> data) {
         if (exchange_ == nullptr || written_ == 0) {
             // Nobody asked: whatever this is, it must not become the next request's answer.
             close(FailureKind::protocol,
-                  std::string{stream_->peer()} + " sent data that no request asked for");
+                  std::string{stream_->peer()} + (used_ ? " sent data that no request asked for"
+                                                        : " answered before the request was sent"));
             return 0;
         }
         ErrorCode error;
@@ -292,6 +293,12 @@ std::size_t Http1Connection::consume(std::span<char const> data) {
         data = data.subspan(used);
         if (closed_ || exchange_ == nullptr) return 0;
         if (error == beast_http::error::need_more) {
+            // The parser limits the head; chunk extensions and trailers are limited here.
+            if (data.size() > pool().transport().options().max_header_bytes) {
+                close(FailureKind::too_large,
+                      std::string{stream_->peer()} + " sent a chunk header without end");
+                return 0;
+            }
             return data.size();
         }
         if (error) {
@@ -330,7 +337,8 @@ void Http1Connection::answered() {
 
 void Http1Connection::on_eof() {
     if (exchange_ == nullptr) {
-        retire();
+        close(FailureKind::reset,
+              std::string{stream_->peer()} + " closed the connection before the request was sent");
         return;
     }
     if (parser_->got_some() && unparsed_.empty()) {
@@ -373,7 +381,11 @@ void Http1Connection::close(FailureKind kind, std::string const& why) {
     auto const reached = exchange_ != nullptr ? seen(*exchange_) : Seen::no;
     auto* const exchange = detach();
     retire();
-    if (exchange != nullptr) exchange->lost(kind, why, reached);
+    if (exchange != nullptr) {
+        exchange->lost(kind, why, reached);
+    } else if (!used_) {
+        pool().lost_before_use(kind, why);
+    }
 }
 
 void Http1Connection::retire() noexcept {

@@ -131,9 +131,7 @@ struct Http2Connection::Callbacks {
         if (e->incoming_bytes > self(user).pool().transport().options().max_header_bytes) {
             return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         }
-        if (frame->headers.cat == NGHTTP2_HCAT_HEADERS && e->incoming.status >= 200) {
-            return 0;  // trailers
-        }
+        if (e->incoming_given) return 0;  // trailers
         if (!key.empty() && key.front() == ':') {
             if (key == ":status") e->incoming.status = parse_status(text);
         } else {
@@ -167,6 +165,9 @@ struct Http2Connection::Callbacks {
                 break;
             case NGHTTP2_SETTINGS:
                 if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) me.settings_came();
+                break;
+            case NGHTTP2_RST_STREAM:
+                if (auto* const e = exchange(session, frame->hd.stream_id)) e->peer_reset = true;
                 break;
             case NGHTTP2_GOAWAY:
                 me.draining_ = true;
@@ -209,6 +210,11 @@ struct Http2Connection::Callbacks {
         return 0;
     }
 
+    static int invalid_frame(nghttp2_session*, nghttp2_frame const*, int error, void* user) {
+        self(user).breach_ = nghttp2_strerror(error);
+        return 0;
+    }
+
     static int stream_close(nghttp2_session* session, std::int32_t stream, std::uint32_t error_code,
                             void* user) {
         if (auto* const e = exchange(session, stream)) self(user).stream_closed(*e, error_code);
@@ -226,6 +232,7 @@ struct Http2Connection::Callbacks {
         nghttp2_session_callbacks_set_on_frame_recv_callback(all, &frame);
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(all, &data);
         nghttp2_session_callbacks_set_on_stream_close_callback(all, &stream_close);
+        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(all, &invalid_frame);
         return all;
     }
 };
@@ -325,6 +332,7 @@ void Http2Connection::start(Exchange& exchange) {
     exchange.incoming = {};
     exchange.incoming_bytes = 0;
     exchange.incoming_given = false;
+    exchange.peer_reset = false;
     auto const stream =
         nghttp2_submit_request(session_.get(), nullptr, lines_.data(), lines_.size(),
                                request.body.empty() ? nullptr : &provider, &exchange);
@@ -413,15 +421,15 @@ void Http2Connection::stream_closed(Exchange& exchange, std::uint32_t error_code
             exchange.lost(FailureKind::protocol, peer() + " requires HTTP/1.1", Seen::no);
             return;
         case NGHTTP2_PROTOCOL_ERROR:
+            if (exchange.peer_reset) break;  // so they say of us
             exchange.lost(FailureKind::protocol,
                           "the answer of " + peer() + " broke HTTP/2 (PROTOCOL_ERROR)", reached);
             return;
         default:
-            exchange.lost(FailureKind::reset,
-                          peer() + " reset the request: " + nghttp2_http2_strerror(error_code),
-                          reached);
-            return;
+            break;
     }
+    exchange.lost(FailureKind::reset,
+                  peer() + " reset the request: " + nghttp2_http2_strerror(error_code), reached);
 }
 
 void Http2Connection::resume(Exchange& exchange) {
@@ -480,8 +488,23 @@ bool Http2Connection::flush() {
     }
     if (draining_ && exchanges_.empty()) {
         retire();
+        if (first_use_) {
+            pool().lost_before_use(FailureKind::reset,
+                                   peer() + " takes no requests" + reason_in_brackets());
+        }
         return false;
     }
+    return !close_if_broken();
+}
+
+/// Ends the connection if nghttp2 has: it says goodbye over a breach and then listens no more.
+bool Http2Connection::close_if_broken() {
+    if (draining_ || nghttp2_session_send(session_.get()) != 0 ||
+        nghttp2_session_want_read(session_.get()) != 0) {
+        return false;
+    }
+    close(FailureKind::protocol,
+          peer() + " broke HTTP/2" + (breach_.empty() ? std::string{} : ": " + breach_));
     return true;
 }
 
@@ -495,12 +518,15 @@ void Http2Connection::on_readable() {
                 stream_->want_read();
                 return;
             case IoResult::Status::closed:
-                close(FailureKind::reset,
-                      peer() + " closed the connection" +
-                          (end_reason_.empty() ? std::string{} : " (" + end_reason_ + ")"));
+                if (!close_if_broken()) {
+                    close(FailureKind::reset,
+                          peer() + " closed the connection" + reason_in_brackets());
+                }
                 return;
             case IoResult::Status::error:
-                close(FailureKind::reset, peer() + ": " + stream_->error_text());
+                if (!close_if_broken()) {
+                    close(FailureKind::reset, peer() + ": " + stream_->error_text());
+                }
                 return;
             case IoResult::Status::ok:
                 break;
@@ -522,9 +548,7 @@ void Http2Connection::on_readable() {
         pool().transport().loop().at_turn_end(*this);
         if (nghttp2_session_want_read(session_.get()) == 0 &&
             nghttp2_session_want_write(session_.get()) == 0) {
-            close(FailureKind::reset,
-                  peer() + " ended the connection" +
-                      (end_reason_.empty() ? std::string{} : " (" + end_reason_ + ")"));
+            close(FailureKind::reset, peer() + " ended the connection" + reason_in_brackets());
             return;
         }
         if (result.bytes < buffer.size()) {
@@ -532,6 +556,10 @@ void Http2Connection::on_readable() {
             return;
         }
     }
+}
+
+std::string Http2Connection::reason_in_brackets() const {
+    return end_reason_.empty() ? std::string{} : " (" + end_reason_ + ")";
 }
 
 // --- liveness and the end -----------------------------------------------------------------------
@@ -615,6 +643,7 @@ void Http2Connection::close(FailureKind kind, std::string const& why) {
     for (auto const& [exchange, reached] : lost) {
         if (!exchange->ended()) exchange->lost(kind, why, reached);
     }
+    if (first_use_) pool().lost_before_use(kind, why);
 }
 
 void Http2Connection::retire() noexcept {

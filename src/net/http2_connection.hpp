@@ -49,6 +49,8 @@ private:
     void settings_came();
     void retire() noexcept;
     [[nodiscard]] std::string peer() const { return std::string{stream_->peer()}; }
+    [[nodiscard]] std::string reason_in_brackets() const;
+    bool close_if_broken();
 
     std::unique_ptr<Stream> stream_;
     std::unique_ptr<nghttp2_session, SessionDeleter> session_;
@@ -72,6 +74,7 @@ private:
     bool first_use_{true};
     std::vector<Call> refused_;  // could not be submitted; told at the end of the turn
     std::string end_reason_;     // what the server said in its GOAWAY
+    std::string breach_;         // what nghttp2 last found wrong with a frame
 };
 
 }  // namespace tinkxx::net

@@ -269,16 +269,20 @@ void Pool::opened(Opening& opening, std::unique_ptr<Stream> stream) {
     transport_.loop().at_turn_end(*this);
 }
 
+/// True if other connections, open or on their way, serve those who wait.
+bool Pool::others_remain() noexcept {
+    if (connections_.empty() && openings_.empty()) return false;
+    // Try for more of them after a while.
+    auto const pause = std::chrono::milliseconds{50 << std::min(failures_in_row_, 5)};
+    ++failures_in_row_;
+    no_opening_before_ = transport_.loop().now() + pause;
+    transport_.loop().at_turn_end(*this);
+    return true;
+}
+
 void Pool::open_failed(Opening& opening, FailureKind kind, std::string message) {
     drop(opening);
-    if (!connections_.empty() || !openings_.empty()) {
-        // Others serve those who wait; try for more of them after a while.
-        auto const pause = std::chrono::milliseconds{50 << std::min(failures_in_row_, 5)};
-        ++failures_in_row_;
-        no_opening_before_ = transport_.loop().now() + pause;
-        transport_.loop().at_turn_end(*this);
-        return;
-    }
+    if (others_remain()) return;
     // Only those who wait now: a sink may start further requests, and they deserve a try.
     std::vector<Call> refused;
     refused.reserve(waiting_count_);
@@ -289,6 +293,22 @@ void Pool::open_failed(Opening& opening, FailureKind kind, std::string message) 
     }
     for (auto const call : refused) {
         transport_.fail_later(call, kind, message);
+    }
+}
+
+// Each who waits goes through `lost`, which bounds how often this can repeat: a server that
+// accepts and hangs up is otherwise dialled in an endless loop.
+void Pool::lost_before_use(FailureKind kind, std::string const& why) {
+    if (others_remain()) return;
+    std::vector<Exchange*> all;
+    all.reserve(waiting_count_);
+    for (auto& queue : waiting_) {
+        for (auto* exchange = queue.front(); exchange != nullptr; exchange = exchange->links.next) {
+            all.push_back(exchange);
+        }
+    }
+    for (auto* const exchange : all) {
+        if (!exchange->ended()) exchange->lost(kind, why, Seen::no);
     }
 }
 

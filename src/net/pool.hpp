@@ -68,6 +68,8 @@ public:
     /// The connection is ready for its first exchange.
     void ready(Connection& connection) noexcept;
     void closed(Connection& connection) noexcept;
+    /// A connection ended before it could take its first exchange.
+    void lost_before_use(FailureKind kind, std::string const& why);
     /// The server wants HTTP/1.1 for this origin.
     void fall_back_to_http1() noexcept;
 
@@ -91,6 +93,7 @@ private:
     void open_connections();
     void opened(Opening& opening, std::unique_ptr<Stream> stream);
     void open_failed(Opening& opening, FailureKind kind, std::string message);
+    [[nodiscard]] bool others_remain() noexcept;
     void drop(Opening& opening) noexcept;
 
     NetTransport& transport_;

@@ -61,8 +61,8 @@ TEST_P(ContentTest, IsLeftAsItCameWhenTheCallerWantsThat) {
 }
 
 TEST_P(ContentTest, ABombEndsAtTheLimit) {
-    // 256 MB of nothing in a few hundred KB.
-    HttpServer server{sends(encoding().pack(std::string(std::size_t{256} << 20U, '\0'))),
+    // 64 MB of nothing in a few KB.
+    HttpServer server{sends(encoding().pack(std::string(std::size_t{64} << 20U, '\0'))),
                       server_options(mode())};
     auto request = get_request(server.url());
     request.max_response_bytes = 1'000'000;

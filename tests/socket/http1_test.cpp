@@ -276,24 +276,45 @@ TEST(Http1, TwoGigabytesAllowedButNotSentCostNothing) {
 }
 
 TEST(Http1, AnAnswerBeforeTheRequestIsNotTakenForItsAnswer) {
-    // The first connection speaks before it is spoken to; the second behaves.
-    Gate spoken;
-    ScriptServer server{{[&](Wire& wire) {
-                             wire.send(http1_answer({.body = "meant for somebody else"}));
-                             wire.stall();
-                         },
-                         always_answer(http1_answer({.body = "right"}))}};
-    HttpDriver driver;
-    for (int i = 0; i < 3; ++i) {
-        auto const outcome = driver.post(server.url(), "question");
-        if (outcome.failure) {
-            // It raced with our first byte: then it may not be sent again.
-            EXPECT_EQ(outcome.failure->kind, FailureKind::protocol) << outcome.text();
-        } else if (outcome.body != "right") {
-            // Bytes that come after ours cannot be told from an early, legal answer.
-            EXPECT_EQ(i, 0);
-        }
-    }
+    // Behind a proxy's reply to CONNECT, so that it is there for certain before we say a word.
+    ScriptServer proxy{{[&](Wire& wire) {
+                            (void)wire.receive_until("\r\n\r\n");
+                            wire.send("HTTP/1.1 200 Connected\r\n\r\n" +
+                                      http1_answer({.body = "meant for somebody else"}));
+                            wire.drain();
+                        },
+                        [&](Wire& wire) {
+                            (void)wire.receive_until("\r\n\r\n");
+                            wire.send("HTTP/1.1 200 Connected\r\n\r\n");
+                            while (read_request(wire)) wire.send(http1_answer({.body = "right"}));
+                        }}};
+    NetOptions options;
+    options.proxy.url = proxy.url("");
+    HttpDriver driver{options};
+
+    auto const outcome = driver.post("http://origin.invalid/", "question");
+
+    EXPECT_EQ(outcome.body, "right") << outcome.text();
+    EXPECT_EQ(proxy.connections(), 2);
+}
+
+TEST(Http1, AServerThatAlwaysAnswersFirstIsGivenUp) {
+    ScriptServer proxy{[&](Wire& wire) {
+        (void)wire.receive_until("\r\n\r\n");
+        wire.send("HTTP/1.1 200 Connected\r\n\r\n" + http1_answer({.body = "too early"}));
+        wire.drain();
+    }};
+    NetOptions options;
+    options.proxy.url = proxy.url("");
+    HttpDriver driver{options};
+
+    auto const outcome = driver.post("http://origin.invalid/", "question");
+
+    ASSERT_TRUE(outcome.failure) << outcome.text();
+    EXPECT_EQ(outcome.failure->kind, FailureKind::protocol) << outcome.text();
+    EXPECT_EQ(outcome.failure->seen, Seen::no);
+    EXPECT_THAT(outcome.failure->message, HasSubstr("before the request"));
+    EXPECT_EQ(proxy.connections(), 4) << "once and three repeats";
 }
 
 TEST(Http1, DataBetweenRequestsEndsTheConnection) {

@@ -28,7 +28,7 @@ private:
     Reaction handle(ReceivedRequest const& request) {
         std::lock_guard const lock{mutex_};
         requests_.push_back(request);
-        if (!request.target.starts_with("/from/")) {
+        if (!request.target.starts_with("/from/3")) {
             return {.answer = {.body = request.method + " " + request.body}};
         }
         return {.answer = {.status = std::stoi(request.target.substr(6)),

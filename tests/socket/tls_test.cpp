@@ -69,7 +69,7 @@ TEST(Tls, ACertificateOfTheFutureIsRefusedByName) {
     spec.validity = CertificateSpec::Validity::future;
     auto const failure = failure_with(certificates().issue(spec), trusting());
     EXPECT_EQ(failure.kind, FailureKind::tls) << failure.message;
-    EXPECT_THAT(failure.message, HasSubstr("not yet valid"));
+    EXPECT_THAT(failure.message, HasSubstr("not valid before 2098"));
 }
 
 TEST(Tls, ASelfSignedCertificateIsRefusedByName) {
@@ -93,8 +93,7 @@ TEST(Tls, ACertificateOfAnotherHostIsRefusedByName) {
     auto const by_address = failure_with(files, trusting());
     EXPECT_EQ(by_address.kind, FailureKind::tls) << by_address.message;
     EXPECT_THAT(by_address.message, HasSubstr("127.0.0.1"));
-    EXPECT_THAT(by_address.message,
-                AnyOf(HasSubstr("host"), HasSubstr("name"), HasSubstr("address")));
+    EXPECT_THAT(by_address.message, HasSubstr("for other.example"));
 
     auto const by_name = failure_with(files, trusting(), "wanted.example");
     EXPECT_EQ(by_name.kind, FailureKind::tls) << by_name.message;

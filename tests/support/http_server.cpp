@@ -58,13 +58,15 @@ struct Connection {
     std::size_t out_at{0};
     bool wants_write{false};
     bool close_when_sent{false};
+    bool lingering{false};  ///< said goodbye; reads and drops until the client closes
     bool answering{false};  ///< HTTP/1.1: an answer is held back
     std::map<std::int32_t, Stream> streams{};
     std::shared_ptr<void> context{};  ///< what the session's callbacks get
     std::unique_ptr<nghttp2_session, SessionDelete> session{};
 
     [[nodiscard]] bool idle() const noexcept {
-        return !handshaking && streams.empty() && !answering && in.empty() && out_at == out.size();
+        return !handshaking && !lingering && streams.empty() && !answering && in.empty() &&
+               out_at == out.size();
     }
 };
 
@@ -261,6 +263,7 @@ struct HttpServer::Impl {
 
     /// False if the connection must end.
     bool take(Connection& connection, std::string_view bytes) {
+        if (connection.lingering) return true;
         if (connection.mode == Connection::Mode::http2) return take_http2(connection, bytes);
         connection.in += bytes;
         if (connection.mode == Connection::Mode::unknown) {
@@ -466,7 +469,7 @@ struct HttpServer::Impl {
     // Output -------------------------------------------------------------------------------
 
     void flush(Connection& connection) {
-        if (connection.handshaking) return;
+        if (connection.handshaking || connection.lingering) return;
         for (;;) {
             if (connection.out_at == connection.out.size()) {
                 connection.out.clear();
@@ -523,9 +526,12 @@ struct HttpServer::Impl {
               EPOLL_CTL_MOD);
     }
 
-    void close_orderly(Connection& connection) {
+    // Closing with bytes unread would reset the connection and take answers with it that are
+    // still on their way.
+    static void close_orderly(Connection& connection) {
         if (connection.tls) SSL_shutdown(connection.tls.get());
-        drop(connection);
+        ::shutdown(connection.socket.get(), SHUT_WR);
+        connection.lingering = true;
     }
 
     std::vector<std::uint64_t> keys() const {
