@@ -1,2 +1,9 @@
 target_sources(tinkxx PRIVATE
+    client/console_observer.cpp
+    client/http_client.cpp
+    client/http_order.cpp
+    client/multipart.cpp
+    client/resolved_options.cpp
+    client/send_operation.cpp
+    client/stream_operation.cpp
 )

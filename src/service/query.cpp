@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <optional>
 
 namespace tinkxx {
 
@@ -27,26 +26,6 @@ std::string number_text(double value) {
     std::string text{buffer.data(), end};
     if (plain && text.find('.') == std::string::npos && std::isfinite(value)) text += ".0";
     return text;
-}
-
-std::string list_text(QueryValue::List const& values);
-
-// Text of a value that has no parts; empty for null.
-std::optional<std::string> text_of(QueryValue const& value) {
-    struct Visitor {
-        std::optional<std::string> operator()(std::nullptr_t) const { return std::nullopt; }
-        std::optional<std::string> operator()(bool v) const { return v ? "true" : "false"; }
-        std::optional<std::string> operator()(std::int64_t v) const { return std::to_string(v); }
-        std::optional<std::string> operator()(double v) const { return number_text(v); }
-        std::optional<std::string> operator()(std::string const& v) const { return v; }
-        std::optional<std::string> operator()(QueryValue::List const& v) const {
-            return list_text(v);
-        }
-        std::optional<std::string> operator()(QueryValue::Parts const&) const {
-            return std::nullopt;
-        }
-    };
-    return std::visit(Visitor{}, value.content());
 }
 
 std::string list_text(QueryValue::List const& values) {
@@ -139,6 +118,23 @@ std::string join(std::vector<Pair> const& pairs) {
 }
 
 }  // namespace
+
+std::optional<std::string> text_of(QueryValue const& value) {
+    struct Visitor {
+        std::optional<std::string> operator()(std::nullptr_t) const { return std::nullopt; }
+        std::optional<std::string> operator()(bool v) const { return v ? "true" : "false"; }
+        std::optional<std::string> operator()(std::int64_t v) const { return std::to_string(v); }
+        std::optional<std::string> operator()(double v) const { return number_text(v); }
+        std::optional<std::string> operator()(std::string const& v) const { return v; }
+        std::optional<std::string> operator()(QueryValue::List const& v) const {
+            return list_text(v);
+        }
+        std::optional<std::string> operator()(QueryValue::Parts const&) const {
+            return std::nullopt;
+        }
+    };
+    return std::visit(Visitor{}, value.content());
+}
 
 std::string form_encode(std::string_view text) {
     constexpr std::string_view hex = "0123456789ABCDEF";

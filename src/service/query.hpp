@@ -2,6 +2,7 @@
 
 #include <tinkxx/query.hpp>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,9 @@ namespace tinkxx::service {
 
 /// Form-urlencodes: space as `+`, everything but letters, digits and `-._~` as `%XX`.
 [[nodiscard]] std::string form_encode(std::string_view text);
+
+/// The text of a value without parts, not encoded; lists joined by commas. Empty for null.
+[[nodiscard]] std::optional<std::string> text_of(QueryValue const& value);
 
 /// `query` as the text after a `?` (`protocol.md` §1.1); empty if nothing is left of it.
 [[nodiscard]] std::string query_string(Query const& query);

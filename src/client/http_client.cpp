@@ -1,0 +1,91 @@
+#include <tinkxx/http_client.hpp>
+
+#include "client/http_order.hpp"
+#include "client/resolved_options.hpp"
+#include "client/send_operation.hpp"
+#include "client/stream_operation.hpp"
+#include "service/http_context.hpp"
+
+#include <atomic>
+#include <utility>
+
+namespace tinkxx {
+
+class HttpClient::Impl {
+public:
+    explicit Impl(ClientOptions options)
+        : runtime_{options.runtime ? std::move(*options.runtime) : Runtime::shared()} {
+        auto resolved = client::resolve(options, client::process_environment());
+        propagator_ = std::move(resolved.trace_propagator);
+        auto transport = std::move(options.transport);
+        if (!transport) transport = net_transport(runtime_, std::move(resolved.net));
+        context_ = std::make_shared<service::HttpContext>(
+            std::move(resolved.http), runtime_.core(), std::move(transport),
+            std::make_shared<service::FixedCredential>(std::move(resolved.api_key)));
+    }
+
+    ~Impl() { close(); }
+    Impl(Impl const&) = delete;
+    Impl& operator=(Impl const&) = delete;
+
+    template <class Operation, class... Args>
+    Future<HttpResponse> start(HttpRequest request, Args&&... args) {
+        Promise<HttpResponse> promise{runtime_};
+        auto future = promise.get_future();
+        if (closed_) {
+            promise.set_error(Error{
+                {.kind = ErrorKind::closed,
+                 .message = request.method + ' ' + request.path + ": the client was closed"}});
+            return future;
+        }
+        if (runtime_.shut_down()) {
+            // A scheduler of the user's takes work for a loop that nobody turns any more.
+            promise.set_error(Error{
+                {.kind = ErrorKind::cancelled,
+                 .message = request.method + ' ' + request.path + ": the runtime was shut down"}});
+            return future;
+        }
+        auto order = client::make_order(std::move(request), *context_, propagator_);
+        if (!order) {
+            promise.set_error(order.error());
+            return future;
+        }
+        auto operation = std::make_shared<Operation>(
+            context_, std::move(promise), std::move(*order), std::forward<Args>(args)...);
+        operation->launch();
+        return future;
+    }
+
+    void close() noexcept {
+        if (closed_.exchange(true)) return;
+        // Only the loop may touch calls. A runtime that shuts down tells the context itself.
+        if (runtime_.shut_down()) return;
+        context_->scheduler().post([context = context_] { context->close(); });
+    }
+
+    [[nodiscard]] Runtime const& runtime() const noexcept { return runtime_; }
+
+private:
+    // Released last, after the closing was posted: as the last handle it ends the loop.
+    Runtime runtime_;
+    std::shared_ptr<service::HttpContext> context_{};
+    TracePropagator propagator_{};
+    std::atomic<bool> closed_{false};
+};
+
+HttpClient::HttpClient() : HttpClient{ClientOptions{}} {}
+HttpClient::HttpClient(ClientOptions options) : impl_{std::make_shared<Impl>(std::move(options))} {}
+
+Future<HttpResponse> HttpClient::send(HttpRequest request) const {
+    return impl_->start<client::SendOperation>(std::move(request));
+}
+
+Future<HttpResponse> HttpClient::stream(HttpRequest request, DataHandler on_data) const {
+    return impl_->start<client::StreamOperation>(std::move(request), std::move(on_data));
+}
+
+void HttpClient::close() const { impl_->close(); }
+
+Runtime const& HttpClient::runtime() const noexcept { return impl_->runtime(); }
+
+}  // namespace tinkxx

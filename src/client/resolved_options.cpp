@@ -1,0 +1,308 @@
+#include "client/resolved_options.hpp"
+
+#include <tinkxx/redaction.hpp>
+
+#include "service/standard_headers.hpp"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+namespace tinkxx::client {
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view default_base_url =
+    "https://tinker.thinkingmachines.dev/services/tinker-prod";
+
+ErrorDetails invalid(std::string_view field, std::string value, std::string rule) {
+    ErrorDetails details;
+    details.kind = ErrorKind::validation;
+    details.category = ErrorCategory::user;
+    details.field = field;
+    details.message = std::string{field} + ' ' + std::move(rule) + ", got \"" + value + '"';
+    details.value = std::move(value);
+    return details;
+}
+
+void require(std::optional<ErrorDetails> problem) {
+    if (problem) throw ValidationError{std::move(*problem)};
+}
+
+std::string_view trim(std::string_view text) noexcept {
+    auto const first = text.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+std::string lower(std::string_view text) {
+    std::string out{text};
+    std::ranges::transform(out, out.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    return out;
+}
+
+// Empty counts as unset.
+std::string variable(Environment const& environment, char const* name) {
+    return environment(name).value_or(std::string{});
+}
+
+json::object object_of(Environment const& environment, char const* name) {
+    auto const text = variable(environment, name);
+    if (trim(text).empty()) return {};
+    json::error_code failed;
+    auto parsed = json::parse(text, failed);
+    if (failed || !parsed.is_object()) {
+        // The text itself may hold credentials.
+        throw ValidationError{
+            invalid(name, std::string{redaction_marker}, "must be a JSON object")};
+    }
+    return std::move(parsed.get_object());
+}
+
+std::string text_of(json::value const& value) {
+    if (value.is_string()) return std::string{value.get_string()};
+    return json::serialize(value);
+}
+
+// Null values are dropped, others turned into text (R-CONF-06).
+Headers headers_of(Environment const& environment, char const* name) {
+    Headers headers;
+    for (auto const& entry : object_of(environment, name)) {
+        if (!entry.value().is_null()) headers.add(std::string{entry.key()}, text_of(entry.value()));
+    }
+    require(check_headers(headers, name));
+    return headers;
+}
+
+QueryValue query_value(json::value const& value) {
+    if (value.is_null()) return nullptr;
+    if (value.is_bool()) return value.get_bool();
+    if (value.is_int64()) return value.get_int64();
+    if (value.is_double()) return value.get_double();
+    if (value.is_array()) {
+        QueryValue::List list;
+        for (auto const& item : value.get_array()) list.push_back(query_value(item));
+        return list;
+    }
+    if (value.is_object()) {
+        QueryValue::Parts parts;
+        for (auto const& part : value.get_object()) {
+            parts.emplace_back(part.key(), query_value(part.value()));
+        }
+        return parts;
+    }
+    return text_of(value);
+}
+
+Query query_of(ClientOptions const& options, Environment const& environment) {
+    Query query;
+    for (auto const& entry : object_of(environment, "TINKXX_DEFAULT_QUERY")) {
+        bool const given = std::ranges::any_of(options.default_query, [&entry](auto const& own) {
+            return own.first == std::string_view{entry.key()};
+        });
+        if (!given) query.emplace_back(entry.key(), query_value(entry.value()));
+    }
+    query.insert(query.end(), options.default_query.begin(), options.default_query.end());
+    for (auto const& [name, value] : query) {
+        if (name.empty()) {
+            throw ValidationError{invalid("default_query", name, "must have names for its values")};
+        }
+    }
+    return query;
+}
+
+Headers client_headers(ClientOptions const& options, Environment const& environment) {
+    require(check_headers(options.default_headers, "default_headers"));
+    auto headers = service::standard_headers(options.sdk_version.empty() ? service::parity_version
+                                                                         : options.sdk_version);
+    Headers const from_environment = headers_of(environment, "TINKXX_DEFAULT_HEADERS");
+    if (auto id = variable(environment, "CLOUDFLARE_ACCESS_CLIENT_ID"); !id.empty()) {
+        headers.set("CF-Access-Client-Id", std::move(id));
+    }
+    if (auto secret = variable(environment, "CLOUDFLARE_ACCESS_CLIENT_SECRET"); !secret.empty()) {
+        headers.set("CF-Access-Client-Secret", std::move(secret));
+    }
+    for (auto const* lines : {&from_environment, &options.default_headers}) {
+        for (auto const& [name, value] : *lines) headers.set(name, value);
+    }
+    require(check_headers(headers, "default_headers"));
+    return headers;
+}
+
+// R-CONF-07, R-EXT-70.
+void check_proxy(std::string const& proxy) {
+    auto const refuse = [&proxy](std::string rule) {
+        throw ValidationError{invalid("proxy", redact_url(proxy), std::move(rule))};
+    };
+    auto const parsed = boost::urls::parse_uri(proxy);
+    if (!parsed) refuse("must be a URL such as http://host:3128");
+    auto const scheme = lower(std::string{parsed->scheme()});
+    if (scheme != "http" && scheme != "https") refuse("must begin with http:// or https://");
+    if (!parsed->has_authority() || parsed->encoded_host().empty()) refuse("must name a host");
+    if (parsed->has_port() && (parsed->port_number() == 0 || parsed->port().size() > 5)) {
+        refuse("must have a port from 1 to 65535");
+    }
+    if (std::string path{parsed->encoded_path()};
+        (!path.empty() && path != "/") || parsed->has_query() || parsed->has_fragment()) {
+        refuse("must have nothing after its port");
+    }
+}
+
+NetOptions net_options(ClientOptions const& options, Environment const& environment) {
+    auto net = options.net;
+    auto& proxy = net.proxy;
+    if (!options.proxy.empty()) proxy.url = options.proxy;
+    if (proxy.url.empty()) proxy.url = variable(environment, "TINKXX_PROXY");
+    if (!options.proxy_headers.empty()) proxy.headers = options.proxy_headers;
+    if (proxy.headers.empty()) proxy.headers = headers_of(environment, "TINKXX_PROXY_HEADERS");
+    if (!options.no_proxy.empty()) proxy.no_proxy = options.no_proxy;
+    if (proxy.no_proxy.empty()) proxy.no_proxy = variable(environment, "NO_PROXY");
+    if (proxy.no_proxy.empty()) proxy.no_proxy = variable(environment, "no_proxy");
+    if (!proxy.url.empty()) check_proxy(proxy.url);
+    require(check_headers(proxy.headers, "proxy_headers"));
+    return net;
+}
+
+void add_proxy_secrets(service::Scrubber& scrubber, ProxyOptions const& proxy) {
+    scrubber.add_secrets_of(proxy.headers);
+    auto const parsed = boost::urls::parse_uri(proxy.url);
+    if (!parsed || !parsed->has_userinfo()) return;
+    scrubber.add(std::string{parsed->encoded_password()});
+    scrubber.add(parsed->password());
+    scrubber.add(service::base64(parsed->user() + ':' + parsed->password()));
+}
+
+bool is_token(std::string_view text) noexcept {
+    return !text.empty() && std::ranges::all_of(text, [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+               std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
+    });
+}
+
+bool is_field_value(std::string_view text) noexcept {
+    return std::ranges::all_of(text, [](char c) {
+        auto const byte = static_cast<unsigned char>(c);
+        return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
+    });
+}
+
+}  // namespace
+
+Environment process_environment() {
+    return [](char const* name) -> std::optional<std::string> {
+        auto const* value = std::getenv(name);
+        if (value == nullptr) return std::nullopt;
+        return std::string{value};
+    };
+}
+
+std::optional<bool> parse_bool(std::string_view word) {
+    auto const text = lower(trim(word));
+    for (auto const* yes : {"1", "true", "yes", "on"}) {
+        if (text == yes) return true;
+    }
+    for (auto const* no : {"0", "false", "no", "off"}) {
+        if (text == no) return false;
+    }
+    return std::nullopt;
+}
+
+std::optional<ErrorDetails> check_timeouts(Timeouts const& timeouts) {
+    std::array<std::pair<char const*, std::chrono::milliseconds>, 5> const all{{
+        {"timeouts.connect", timeouts.connect},
+        {"timeouts.read", timeouts.read},
+        {"timeouts.write", timeouts.write},
+        {"timeouts.pool", timeouts.pool},
+        {"timeouts.total", timeouts.total},
+    }};
+    for (auto const& [name, limit] : all) {
+        if (limit.count() < 0) {
+            return invalid(name, std::to_string(limit.count()) + " ms",
+                           "must not be negative (0 means no limit)");
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<ErrorDetails> check_retries(int max_retries) {
+    if (max_retries >= 0) return std::nullopt;
+    return invalid(
+        "max_retries", std::to_string(max_retries),
+        "must not be negative (0 turns retries off, a very large number means for ever)");
+}
+
+std::optional<ErrorDetails> check_headers(Headers const& headers, std::string_view field) {
+    for (auto const& [name, value] : headers) {
+        if (!is_token(name)) {
+            return invalid(field, name, "must have names of letters, digits and -");
+        }
+        if (!is_field_value(value)) {
+            return invalid(std::string{field} + '.' + name, std::string{redaction_marker},
+                           "must have no control characters in its value");
+        }
+    }
+    return std::nullopt;
+}
+
+ResolvedOptions resolve(ClientOptions const& options, Environment const& environment) {
+    require(check_timeouts(options.timeouts));
+    require(check_retries(options.max_retries));
+
+    auto base_url = options.base_url;
+    if (base_url.empty()) base_url = variable(environment, "TINKER_BASE_URL");
+    if (base_url.empty()) base_url = default_base_url;
+    auto endpoint = service::Endpoint::parse(base_url);
+    if (!endpoint) endpoint.error().raise();
+
+    ResolvedOptions resolved{.http = {.endpoint = std::move(*endpoint)}};
+    resolved.api_key =
+        options.api_key.empty() ? variable(environment, "TINKER_API_KEY") : options.api_key;
+    if (!is_field_value(resolved.api_key)) {
+        throw ValidationError{
+            invalid("api_key", redact_key(resolved.api_key), "must have no control characters")};
+    }
+    resolved.net = net_options(options, environment);
+
+    auto& http = resolved.http;
+    http.timeouts = options.timeouts;
+    http.max_retries = options.max_retries;
+    http.headers = client_headers(options, environment);
+    http.query = query_of(options, environment);
+    http.metadata = options.metadata;
+    for (auto const& observer : options.observers) {
+        if (observer) http.observers.push_back(observer);
+    }
+    auto level = options.log_level;
+    if (!level) level = parse_log_level(lower(trim(variable(environment, "TINKER_LOG"))));
+    http.log = options.log;
+    if (level) {
+        // The runtime's sink keeps to the runtime's level; a level of its own needs a sink.
+        if (!http.log) http.log = stderr_log();
+        http.log_level = *level;
+    }
+    http.dump = options.dump_headers.value_or(
+        parse_bool(variable(environment, "TINKXX_DUMP_HEADERS")).value_or(false));
+
+    http.scrubber.add(resolved.api_key);
+    http.scrubber.add_secrets_of(http.headers);
+    add_proxy_secrets(http.scrubber, resolved.net.proxy);
+
+    if (options.otel_propagate.value_or(
+            parse_bool(variable(environment, "TINKXX_OTEL_PROPAGATE")).value_or(false))) {
+        resolved.trace_propagator = options.trace_propagator;
+    }
+    return resolved;
+}
+
+}  // namespace tinkxx::client

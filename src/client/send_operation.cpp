@@ -1,0 +1,46 @@
+#include "client/send_operation.hpp"
+
+#include <utility>
+
+namespace tinkxx::client {
+
+SendOperation::SendOperation(std::shared_ptr<service::HttpContext> context,
+                             Promise<HttpResponse> promise, service::HttpOrder order)
+    : context_{std::move(context)},
+      promise_{std::move(promise)},
+      order_{std::move(order)},
+      call_{*context_, *this} {}
+
+void SendOperation::launch() {
+    // Weak: a cancel that is never made must not keep the operation.
+    promise_.on_cancel([weak = weak_from_this(), context = context_] {
+        context->scheduler().post([weak] {
+            if (auto const operation = weak.lock()) operation->stop();
+        });
+    });
+    context_->scheduler().post([operation = shared_from_this()] { operation->begin(); });
+}
+
+void SendOperation::begin() {
+    if (promise_.done()) return;      // cancelled before it began
+    if (!context_->usable()) return;  // the end of the promise says so
+    self_ = shared_from_this();
+    call_.start(std::move(order_));
+}
+
+void SendOperation::stop() noexcept {
+    auto const keep_alive = std::move(self_);
+    call_.cancel();
+}
+
+void SendOperation::on_response(HttpResponse response) {
+    auto const keep_alive = std::move(self_);
+    promise_.set_value(std::move(response));
+}
+
+void SendOperation::on_error(Error error) {
+    auto const keep_alive = std::move(self_);
+    promise_.set_error(std::move(error));
+}
+
+}  // namespace tinkxx::client

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <tinkxx/future.hpp>
+#include <tinkxx/http_client.hpp>
+
+#include "service/http_call.hpp"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace tinkxx::client {
+
+/// One `HttpClient::stream`. The call lives on the loop and the handler is called on the callback
+/// executor; between them is a buffer, and a full buffer pauses the transport.
+class StreamOperation final : public std::enable_shared_from_this<StreamOperation>,
+                              private service::HttpCall::Listener {
+public:
+    /// What is kept for a slow handler before the server is made to wait.
+    static constexpr std::size_t high_water = std::size_t{64} * 1024;
+
+    StreamOperation(std::shared_ptr<service::HttpContext> context, Promise<HttpResponse> promise,
+                    service::HttpOrder order, HttpClient::DataHandler on_data);
+
+    /// Goes to the loop. Any thread, once.
+    void launch();
+
+private:
+    // On the loop:
+    void begin();
+    void stop() noexcept;
+    void resume() noexcept;
+    void on_response(HttpResponse response) override;
+    void on_error(Error error) override;
+    void on_body(std::span<char const> data) override;
+    void finish(Result<HttpResponse> result);
+
+    // On the callback executor, one at a time:
+    void drain();
+    void drain_later();
+
+    std::shared_ptr<service::HttpContext> const context_;  // outlives the call
+    Promise<HttpResponse> promise_;
+    service::HttpOrder order_;
+    HttpClient::DataHandler const on_data_;
+    service::HttpCall call_;
+    std::shared_ptr<StreamOperation> self_{};  // while under way; loop thread only
+
+    // Guards what follows, shared by the loop and the executor. Not held in user code.
+    std::mutex mutex_{};
+    std::string buffer_{};
+    bool draining_{false};  ///< a drain is running or on its way
+    bool paused_{false};
+    std::optional<Result<HttpResponse>> result_{};
+};
+
+}  // namespace tinkxx::client
