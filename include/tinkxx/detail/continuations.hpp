@@ -51,10 +51,14 @@ template <class Fn>
 inline constexpr bool takes<Fn, void> = std::is_invocable_v<Fn>;
 
 template <class Fn, class T>
-struct Invocation {
+struct Invocation {};  // no type: `then` is refused where it is called
+template <class Fn, class T>
+    requires std::is_invocable_v<Fn, T>
+struct Invocation<Fn, T> {
     using type = Unwrapped<Fn, T>;
 };
 template <class Fn>
+    requires std::is_invocable_v<Fn>
 struct Invocation<Fn, void> {
     using type = Unwrapped<Fn>;
 };
