@@ -165,7 +165,8 @@ bool NoProxy::Address::is_ipv4() const noexcept {
 
 bool NoProxy::parse_address(std::string_view text, Address& address, bool& ipv4) {
     std::array<char, INET6_ADDRSTRLEN> copy{};
-    if (text.size() >= copy.size()) return false;
+    // inet_pton would take a NUL for the end.
+    if (text.size() >= copy.size() || text.find('\0') != std::string_view::npos) return false;
     std::copy(text.begin(), text.end(), copy.begin());
     ipv4 = ::inet_pton(AF_INET, copy.data(), address.bytes.data() + 12) == 1;
     if (ipv4) {

@@ -54,7 +54,8 @@ bool begins_with(std::string_view text, std::string_view prefix) noexcept {
 
 bool is_ipv6(std::string_view text) noexcept {
     std::array<char, INET6_ADDRSTRLEN> copy{};
-    if (text.size() >= copy.size()) return false;
+    // inet_pton would take a NUL for the end.
+    if (text.size() >= copy.size() || text.find('\0') != std::string_view::npos) return false;
     std::copy(text.begin(), text.end(), copy.begin());
     in6_addr ignored{};
     return ::inet_pton(AF_INET6, copy.data(), &ignored) == 1;

@@ -80,6 +80,7 @@ TEST(ParseUrl, RefusesWhatCannotBeSent) {
     }
     EXPECT_FALSE(parse_url("http://" + std::string(255, 'a')).has_value());
     EXPECT_FALSE(parse_url(std::string{"http://h/\0x", 11}).has_value());
+    EXPECT_FALSE(parse_url(std::string{"http://[::1\0x]/", 15}).has_value());
 }
 
 TEST(ParseUrl, NeverShowsACredential) {  // R-ERR-04
