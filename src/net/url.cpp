@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t longest_host = 254;  // RFC 1035: 253, and a dot at the end
 constexpr std::size_t longest_in_message = 200;
 
-enum : std::uint8_t { host_char = 1, target_char = 2, uri_char = 4 };
+enum : std::uint8_t { host_char = 1, target_char = 2, uri_char = 4, authority_char = 8 };
 
 /// What each byte may be part of.
 constexpr std::array<std::uint8_t, 256> make_classes() {
@@ -33,6 +33,7 @@ constexpr std::array<std::uint8_t, 256> make_classes() {
         // No name in use has more than these; '_' is common inside container networks.
         if (alnum || ch == '-' || ch == '.' || ch == '_') bits |= host_char;
         if (c > 0x20 && c != 0x7f) bits |= target_char;
+        if (ch != '/' && ch != '?' && ch != '#') bits |= authority_char;
         if (alnum || std::string_view{"-._~:/?#[]@!$&'()*+,;=%"}.find(ch) != std::string_view::npos)
             bits |= uri_char;
         classes[c] = bits;
@@ -41,10 +42,13 @@ constexpr std::array<std::uint8_t, 256> make_classes() {
 }
 constexpr auto classes = make_classes();
 
-bool all(std::string_view text, std::uint8_t wanted) noexcept {
-    return std::all_of(text.begin(), text.end(), [wanted](char c) {
-        return (classes[static_cast<unsigned char>(c)] & wanted) != 0;
-    });
+/// How many bytes at the beginning of `text` are of that class.
+std::size_t span_of(std::string_view text, std::uint8_t wanted) noexcept {
+    std::size_t size = 0;
+    while (size < text.size() && (classes[static_cast<unsigned char>(text[size])] & wanted) != 0) {
+        ++size;
+    }
+    return size;
 }
 
 /// Whether `text` begins with `prefix`, in any case.
@@ -178,10 +182,10 @@ bool parse_host_port(std::string_view text, std::string& host, std::uint16_t& po
         text.remove_prefix(end + 1);
         if (!text.empty() && text.front() != ':') return false;
     } else {
-        auto const end = std::min(text.find(':'), text.size());
-        name = text.substr(0, end);
-        if (name.empty() || name.size() > longest_host || !all(name, host_char)) return false;
-        text.remove_prefix(end);
+        name = text.substr(0, span_of(text, host_char));
+        text.remove_prefix(name.size());
+        if (name.empty() || name.size() > longest_host) return false;
+        if (!text.empty() && text.front() != ':') return false;
     }
     if (text.size() > 1) {
         // A lone colon means the default port.
@@ -194,8 +198,8 @@ bool parse_host_port(std::string_view text, std::string& host, std::uint16_t& po
         }
         port = number;
     }
-    host.resize(name.size());
-    std::transform(name.begin(), name.end(), host.begin(), ascii_lower);
+    host.assign(name);
+    for (auto& c : host) c = ascii_lower(c);
     return true;
 }
 
@@ -212,7 +216,7 @@ Result<Url> parse_url(std::string_view text) {
     } else {
         return bad_url(text, "it must begin with http:// or https://");
     }
-    auto const authority = rest.substr(0, rest.find_first_of("/?#"));
+    auto const authority = rest.substr(0, span_of(rest, authority_char));
     rest.remove_prefix(authority.size());
     if (authority.find('@') != std::string_view::npos) {
         return bad_url(text, "a user or password in it would end up in logs; leave it out");
@@ -222,14 +226,16 @@ Result<Url> parse_url(std::string_view text) {
         return bad_url(text, "its host or port is malformed");
     }
     rest = rest.substr(0, rest.find('#'));
-    if (!all(rest, target_char)) {
+    if (span_of(rest, target_char) != rest.size()) {
         return bad_url(text, "spaces and control characters must be percent-encoded");
     }
     if (rest.empty() || rest.front() != '/') {
         url.target.reserve(rest.size() + 1);
-        url.target = '/';
+        url.target += '/';
+        url.target += rest;
+    } else {
+        url.target.assign(rest);
     }
-    url.target += rest;
     return url;
 }
 
