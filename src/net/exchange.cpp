@@ -166,7 +166,12 @@ void Exchange::enter(Phase phase) {
 
 void Exchange::touch() noexcept {
     auto const limit = limit_of(phase_);
-    auto const from = phase_ == Phase::queued ? phase_began_ : transport_.loop().now();
+    auto from = transport_.loop().now();
+    if (phase_ == Phase::queued) {
+        from = phase_began_;
+        // It may have waited long for a turn on connections that have all ended since.
+        if (pool != nullptr && !pool->has_connection()) from = std::max(from, pool->bare_since());
+    }
     deadline_ = limit.count() > 0 ? from + limit : TimePoint::max();
     deadline_ = std::min(deadline_, total_deadline_);
 }

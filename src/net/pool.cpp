@@ -344,7 +344,7 @@ void Pool::ready(Connection& connection) noexcept {
 void Pool::closed(Connection& connection) noexcept {
     if (connection.by_load.linked) with_room_.erase(connection);
     connections_.erase(connection);
-    if (connection.was_ready) --ready_;
+    if (connection.was_ready && --ready_ == 0) bare_since_ = transport_.loop().now();
     transport_.retire(std::unique_ptr<Connection>{&connection});
     if (waiting_count_ > 0) transport_.loop().at_turn_end(*this);
 }

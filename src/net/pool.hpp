@@ -74,6 +74,8 @@ public:
     void fall_back_to_http1() noexcept;
 
     [[nodiscard]] bool has_connection() const noexcept { return ready_ > 0; }
+    /// When it lost the last one.
+    [[nodiscard]] TimePoint bare_since() const noexcept { return bare_since_; }
     [[nodiscard]] bool unused() const noexcept;
     [[nodiscard]] std::uint16_t stream_limit() const noexcept;
     void add_stats(NetStats& stats) const noexcept;
@@ -117,6 +119,7 @@ private:
     bool stream_limit_zero_{false};
     int failures_in_row_{0};
     TimePoint no_opening_before_{};
+    TimePoint bare_since_{};
     std::uint64_t opened_count_{0};
 };
 
