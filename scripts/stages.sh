@@ -62,9 +62,9 @@ test_preset() {
     rm -f "$report"
     shift
     if [[ -t 1 ]]; then
-        ctest --preset "$preset" --progress "$@" 2>&1 | tee "$log" || status=${PIPESTATUS[0]}
+        ctest --preset "$preset" -j "$(nproc)" --progress "$@" 2>&1 | tee "$log" || status=${PIPESTATUS[0]}
     else
-        ctest --preset "$preset" "$@" >"$log" 2>&1 || status=$?
+        ctest --preset "$preset" -j "$(nproc)" "$@" >"$log" 2>&1 || status=$?
         if ((status != 0)); then
             # What failed, with its output, which CTest prints between the lines that count.
             grep -vE '^ *[0-9]+/[0-9]+ Test +#.* Passed +|^ +Start +[0-9]+:' "$log" | tail -n 400 || true
