@@ -9,11 +9,30 @@
 #include <new>
 #include <stdexcept>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace tinkxx::engine {
 
 namespace {
 
-constexpr std::align_val_t alignment{64};
+// Large matrices are read once per token, at the speed of memory: with pages of 4 KB a good part of
+// that time would go into finding the pages.
+constexpr std::size_t huge_page = 2U << 20;
+
+constexpr std::align_val_t alignment(std::size_t bytes) {
+    return std::align_val_t{bytes < huge_page ? 64 : huge_page};
+}
+
+std::byte* allocate(std::size_t bytes) {
+    auto* const memory = ::operator new[](bytes, alignment(bytes));
+#if defined(__linux__)
+    // Only a wish: what remains of the last page, or a refusal, costs speed and nothing else.
+    if (bytes >= huge_page) madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+    return static_cast<std::byte*>(memory);
+}
 
 template <class Body>
 void each_panel(Threads* threads, std::size_t panels, Body body) {
@@ -44,21 +63,19 @@ void transpose(std::byte* to, std::size_t to_stride, std::byte const* from, std:
 }  // namespace
 
 void PackedMatrix::Free::operator()(std::byte* p) const noexcept {
-    ::operator delete[](p, alignment);
+    ::operator delete[](p, alignment(bytes));
 }
 
 PackedMatrix::PackedMatrix(WeightView weights, Threads* threads)
     : type_{weights.type},
       outputs_{weights.rows},
       inputs_{weights.cols},
-      data_{static_cast<std::byte*>(::operator new[](bytes(), alignment))} {
+      data_{allocate(bytes()), Free{bytes()}} {
     assign(weights, threads);
 }
 
 PackedMatrix::PackedMatrix(std::size_t outputs, std::size_t inputs)
-    : outputs_{outputs},
-      inputs_{inputs},
-      data_{static_cast<std::byte*>(::operator new[](bytes(), alignment))} {
+    : outputs_{outputs}, inputs_{inputs}, data_{allocate(bytes()), Free{bytes()}} {
     std::ranges::fill(values(), 0.0F);
 }
 

@@ -61,6 +61,7 @@ public:
 
 private:
     struct Free {
+        std::size_t bytes{0};
         void operator()(std::byte* p) const noexcept;
     };
 

@@ -230,40 +230,67 @@ constexpr Begin begin_of(bool add, bool bias) {
 // ---------------------------------------------------------------------------- forward
 
 constexpr std::size_t panel_width = 64;
+/// Panels that one row is multiplied with side by side, and the steps of each before it is the turn
+/// of the next; as many steps as it likes if all of them fit into registers.
+constexpr std::size_t row_streams = 4;
+constexpr std::size_t row_steps = row_panels == row_streams ? 4096 : 8;
+/// How far ahead of a stream it is asked for.
+constexpr std::size_t row_prefetch_bytes = 2048;
 
-/// One row times P full panels, read as a stream.
+/// Continues the chains of one row and P full panels by `steps`; sums[P × 64].
 template <std::size_t P, class T>
-inline void row_times_panels(float* y, float const* x, T const* panels, std::size_t inputs,
-                             Begin begin, float const* bias) {
+inline void row_times_panels(float* sums, float const* x, T const* panels, std::size_t inputs,
+                             std::size_t steps) {
     V16 acc[P][4];
-    T const* w[P];
     TINKXX_UNROLL
     for (std::size_t p = 0; p != P; ++p) {
-        w[p] = panels + p * panel_width * inputs;
         TINKXX_UNROLL
-        for (std::size_t v = 0; v != 4; ++v) {
-            acc[p][v] = begin_with(begin, y + 64 * p + 16 * v, plus(bias, 64 * p + 16 * v), 16);
-        }
+        for (std::size_t v = 0; v != 4; ++v) acc[p][v] = load(sums + 64 * p + 16 * v);
     }
-    // Far enough ahead for memory, near enough to be still there when it is read.
-    constexpr std::size_t ahead = 2048 / sizeof(T);
-    for (std::size_t k = 0; k != inputs; ++k) {
+    for (std::size_t k = 0; k != steps; ++k, panels += panel_width) {
         auto const e = set1(x[k]);
         TINKXX_UNROLL
         for (std::size_t p = 0; p != P; ++p) {
+            auto const* const w = panels + p * panel_width * inputs;
             TINKXX_UNROLL
-            for (std::size_t line = 0; line != 64 * sizeof(T) / 64; ++line) {
-                prefetch(w[p] + ahead + line * (64 / sizeof(T)));
+            for (std::size_t line = 0; line != sizeof(T); ++line) {
+                prefetch(w + row_prefetch_bytes / sizeof(T) + line * (64 / sizeof(T)));
             }
             TINKXX_UNROLL
-            for (std::size_t v = 0; v != 4; ++v) acc[p][v] = fma(e, load(w[p] + 16 * v), acc[p][v]);
-            w[p] += 64;
+            for (std::size_t v = 0; v != 4; ++v) acc[p][v] = fma(e, load(w + 16 * v), acc[p][v]);
         }
     }
     TINKXX_UNROLL
     for (std::size_t p = 0; p != P; ++p) {
         TINKXX_UNROLL
-        for (std::size_t v = 0; v != 4; ++v) store(y + 64 * p + 16 * v, acc[p][v]);
+        for (std::size_t v = 0; v != 4; ++v) store(sums + 64 * p + 16 * v, acc[p][v]);
+    }
+}
+
+/// One row times `panels` full panels, a few at a time and side by side: memory delivers several
+/// streams faster than one.
+template <class T>
+inline void row_times_all(float* y, float const* x, T const* w, std::size_t panels,
+                          std::size_t inputs, Begin begin, float const* bias) {
+    for (std::size_t p = 0; p != panels * panel_width; p += 16) {
+        store(y + p, begin_with(begin, y + p, plus(bias, p), 16));
+    }
+    for (std::size_t p = 0; p < panels;) {
+        auto const streams = smaller(row_streams, panels - p);
+        for (std::size_t k = 0; k < inputs; k += row_steps) {
+            auto const steps = smaller(row_steps, inputs - k);
+            std::size_t done = 0;
+            for (; done + row_panels <= streams; done += row_panels) {
+                row_times_panels<row_panels>(y + (p + done) * panel_width, x + k,
+                                             w + ((p + done) * inputs + k) * panel_width, inputs,
+                                             steps);
+            }
+            for (; done != streams; ++done) {
+                row_times_panels<1>(y + (p + done) * panel_width, x + k,
+                                    w + ((p + done) * inputs + k) * panel_width, inputs, steps);
+            }
+        }
+        p += streams;
     }
 }
 
@@ -291,14 +318,9 @@ inline void forward_of(ForwardArgs const& g) {
     auto const* const panels = static_cast<T const*>(g.panels);
     std::size_t output = 0;
     if (g.rows == 1) {
-        for (; output + row_panels * panel_width <= g.outputs; output += row_panels * panel_width) {
-            row_times_panels<row_panels>(g.y + output, g.x, panels + output * g.inputs, g.inputs,
-                                         begin, plus(g.bias, output));
-        }
-        for (; output + panel_width <= g.outputs; output += panel_width) {
-            row_times_panels<1>(g.y + output, g.x, panels + output * g.inputs, g.inputs, begin,
-                                plus(g.bias, output));
-        }
+        auto const whole = g.outputs / panel_width;
+        row_times_all(g.y, g.x, panels, whole, g.inputs, begin, g.bias);
+        output = whole * panel_width;
     }
     auto const few = g.rows < (sizeof(T) == 4 ? stage_floats_rows : stage_halves_rows);
     for (; output < g.outputs; output += panel_width) {
