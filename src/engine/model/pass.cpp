@@ -95,6 +95,15 @@ void store_segment(KvLayout const& kv, Segment const& segment, std::size_t layer
     }
 }
 
+/// Whether attention is work for several threads, as `worth` is for products.
+bool attention_worth(Batch const& batch, std::size_t q_size) {
+    std::size_t pairs = 0;
+    for (auto const& segment : batch.segments) {
+        pairs += segment.tokens * (segment.first_position + segment.tokens);
+    }
+    return pairs * q_size >= std::size_t{1} << 20U;
+}
+
 void attend(ModelConfig const& config, Batch const& batch, std::size_t kv_layer,
             LayerBuffers const& buffers, PassScratch const& scratch, Threads* threads) {
     auto const& kv = batch.kv;
@@ -123,7 +132,9 @@ void attend(ModelConfig const& config, Batch const& batch, std::size_t kv_layer,
                   log_sums);
     };
     auto const items = batch.segments.size() * kv.kv_heads;
-    if (threads != nullptr && items > 1) return threads->run(items, one);
+    if (threads != nullptr && items > 1 && attention_worth(batch, stride)) {
+        return threads->run(items, one);
+    }
     for (std::size_t item = 0; item < items; ++item) one(item, 0);
 }
 

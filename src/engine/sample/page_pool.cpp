@@ -1,0 +1,109 @@
+#include "engine/sample/page_pool.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace tinkxx::engine {
+
+void PagePool::Free::operator()(float* memory) const noexcept {
+    ::operator delete[](memory, std::align_val_t{64});
+}
+
+PagePool::PagePool(KvLayout layout, std::size_t bytes)
+    : layout_{layout}, capacity_{bytes / (layout.page_floats() * sizeof(float))} {}
+
+PagePool::Page PagePool::take() {
+    if (free_.empty() && entries_.size() >= capacity_ && !evict()) {
+        assert(false && "the caller must have reserved a page");
+    }
+    Page page = 0;
+    if (free_.empty()) {
+        page = static_cast<Page>(entries_.size());
+        auto* const memory =
+            static_cast<float*>(::operator new[](page_bytes(), std::align_val_t{64}));
+        entries_.emplace_back();
+        entries_.back().memory.reset(memory);
+    } else {
+        page = free_.back();
+        free_.pop_back();
+    }
+    // Attention reads unwritten positions, and an earlier user may have left NaN.
+    std::memset(data(page), 0, page_bytes());
+    entries_[page].holders = 1;
+    ++pinned_;
+    return page;
+}
+
+void PagePool::hold(Page page) {
+    if (entries_[page].holders++ == 0) ++pinned_;
+}
+
+void PagePool::release(Page page) {
+    auto& entry = entries_[page];
+    assert(entry.holders > 0);
+    if (--entry.holders > 0) return;
+    --pinned_;
+    if (!entry.cached) free_.push_back(page);
+}
+
+PagePool::Page PagePool::copy(Page page) {
+    auto const own = take();
+    std::memcpy(data(own), data(page), page_bytes());
+    return own;
+}
+
+PagePool::Hit PagePool::find(Owner owner, Node parent, std::span<std::int32_t const> tokens) {
+    auto const found =
+        cache_.find({.owner = owner, .parent = parent, .tokens = {tokens.begin(), tokens.end()}});
+    if (found == cache_.end()) return {};
+    found->second.used = ++clock_;
+    hold(found->second.page);
+    return {.page = found->second.page, .node = found->second.node};
+}
+
+PagePool::Node PagePool::remember(Owner owner, Node parent, std::span<std::int32_t const> tokens,
+                                  Page page) {
+    auto const [place, fresh] = cache_.try_emplace(
+        {.owner = owner, .parent = parent, .tokens = {tokens.begin(), tokens.end()}});
+    place->second.used = ++clock_;
+    if (fresh) {
+        place->second.page = page;
+        place->second.node = ++last_node_;
+        entries_[page].cached = true;
+        by_node_.emplace(last_node_, place);
+        if (auto const above = by_node_.find(parent); above != by_node_.end()) {
+            ++above->second->second.children;
+        }
+    }
+    return place->second.node;
+}
+
+bool PagePool::evict() {
+    auto oldest = cache_.end();
+    auto const later = [](Cached const& a, Cached const& b) {
+        return std::pair{a.children > 0, a.used} > std::pair{b.children > 0, b.used};
+    };
+    for (auto entry = cache_.begin(); entry != cache_.end(); ++entry) {
+        if (entries_[entry->second.page].holders > 0) continue;
+        if (oldest == cache_.end() || later(oldest->second, entry->second)) oldest = entry;
+    }
+    if (oldest == cache_.end()) return false;
+    entries_[oldest->second.page].cached = false;
+    free_.push_back(oldest->second.page);
+    if (auto const above = by_node_.find(oldest->first.parent); above != by_node_.end()) {
+        --above->second->second.children;
+    }
+    by_node_.erase(oldest->second.node);
+    cache_.erase(oldest);
+    return true;
+}
+
+void PagePool::drop_cache() {
+    while (evict()) {
+    }
+}
+
+}  // namespace tinkxx::engine

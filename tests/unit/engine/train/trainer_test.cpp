@@ -1,0 +1,292 @@
+#include "engine/train/trainer.hpp"
+
+#include "engine/train/optimizer.hpp"
+#include "support/tiny_models.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace tinkxx::engine {
+namespace {
+
+/// Sequences of many lengths, some longer than a page and than a piece.
+std::vector<Datum> some_data(ModelConfig const& config, std::uint64_t seed) {
+    std::vector<Datum> data;
+    for (std::size_t const count : {5U, 70U, 1U, 130U, 300U, 64U, 17U, 33U, 128U, 2U}) {
+        Datum datum{.tokens = support::random_tokens(count, config.vocab_size, seed + count),
+                    .targets = support::random_tokens(count, config.vocab_size, seed + 2 * count)};
+        for (std::size_t i = 0; i < count; ++i) {
+            datum.weights.push_back(static_cast<float>(uniform(seed, count, i)));
+        }
+        data.push_back(std::move(datum));
+    }
+    return data;
+}
+
+std::vector<float> all_values(Parameters& parameters) {
+    std::vector<float> values;
+    for (auto const* matrix : all_matrices(parameters)) {
+        values.insert(values.end(), matrix->values().begin(), matrix->values().end());
+    }
+    return values;
+}
+
+/// An adapter whose B is not zero, so that every gradient matters.
+std::unique_ptr<Adapter> trained_adapter(std::shared_ptr<Model const> const& model,
+                                         LoraConfig const& config) {
+    auto adapter = Adapter::create(model, config).value();
+    std::uint64_t number = 0;
+    for (auto* matrix : all_matrices(adapter->parameters())) {
+        ++number;
+        for (std::size_t i = 0; i < matrix->values().size(); ++i) {
+            matrix->values()[i] +=
+                0.02F * static_cast<float>(uniform(config.seed, 1000 + number, i) - 0.5);
+        }
+    }
+    return adapter;
+}
+
+class TrainerOfRank : public testing::TestWithParam<int> {
+protected:
+    std::shared_ptr<Model const> model = support::random_model(support::small_config(), 3);
+    LoraConfig lora{.rank = GetParam(), .seed = 5};
+    std::vector<Datum> data = some_data(model->config(), 1);
+
+    std::pair<BatchResult, std::vector<float>> run(unsigned thread_count, TrainOptions options) {
+        Threads threads{thread_count};
+        Trainer trainer{model, threads, options};
+        auto const adapter = trained_adapter(model, lora);
+        auto result = trainer.forward_backward(*adapter, data, Loss{}).value();
+        return {std::move(result), all_values(adapter->gradients())};
+    }
+};
+
+TEST_P(TrainerOfRank, GivesTheSameBitsOnAnyNumberOfThreads) {
+    auto const [one, one_gradients] = run(1, {});
+    for (unsigned const count : {2U, 3U, 7U}) {
+        auto const [many, many_gradients] = run(count, {});
+        EXPECT_EQ(many.metrics, one.metrics);
+        EXPECT_EQ(many_gradients, one_gradients);
+        for (std::size_t i = 0; i < data.size(); ++i) {
+            EXPECT_EQ(many.outputs[i].logprobs, one.outputs[i].logprobs);
+        }
+    }
+}
+
+TEST_P(TrainerOfRank, GivesTheSameBitsWhenLayersAreComputedAgain) {
+    auto const kept = run(2, {});
+    auto const again = run(2, {.activation_bytes = 1});
+    EXPECT_EQ(kept.first.metrics, again.first.metrics);
+    EXPECT_EQ(kept.second, again.second);
+}
+
+TEST_P(TrainerOfRank, GivesADatumTheSameLogprobsAloneAndAmongOthers) {
+    Threads threads{2};
+    Trainer trainer{model, threads};
+    auto const adapter = trained_adapter(model, lora);
+    auto const together = trainer.forward(adapter.get(), data, Loss{}).value();
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        auto const alone = trainer.forward(adapter.get(), {&data[i], 1}, Loss{}).value();
+        EXPECT_EQ(alone.outputs[0].logprobs, together.outputs[i].logprobs) << i;
+    }
+}
+
+TEST_P(TrainerOfRank, AddsGradientsUpUntilAStep) {
+    Threads threads{2};
+    Trainer trainer{model, threads};
+    auto const twice = trained_adapter(model, lora);
+    auto const once = trained_adapter(model, lora);
+    (void)trainer.forward_backward(*once, data, Loss{}).value();
+    (void)trainer.forward_backward(*twice, data, Loss{}).value();
+    (void)trainer.forward_backward(*twice, data, Loss{}).value();
+    auto const single = all_values(once->gradients());
+    auto const sum = all_values(twice->gradients());
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+        ASSERT_NEAR(sum[i], 2.0F * single[i], 1e-3F * (1.0F + std::abs(single[i]))) << i;
+    }
+    (void)optim_step(*twice, {}, &threads).value();
+    for (auto const value : all_values(twice->gradients())) ASSERT_EQ(value, 0.0F);
+}
+
+TEST_P(TrainerOfRank, TrainsTwoAdaptersSideBySideAsAlone) {
+    Threads threads{2};
+    auto const other_data = some_data(model->config(), 9);
+    auto const other_lora = LoraConfig{.rank = 3, .seed = 11, .train_mlp = false};
+    auto const step = [&](Trainer& trainer, Adapter& adapter, std::vector<Datum> const& batch) {
+        (void)trainer.forward_backward(adapter, batch, Loss{}).value();
+        (void)optim_step(adapter, {.learning_rate = 1e-2}, &threads).value();
+    };
+    auto const first = trained_adapter(model, lora);
+    auto const second = trained_adapter(model, other_lora);
+    Trainer shared{model, threads};
+    for (int i = 0; i < 3; ++i) {
+        step(shared, *first, data);
+        step(shared, *second, other_data);
+    }
+    auto const first_alone = trained_adapter(model, lora);
+    Trainer alone{model, threads};
+    for (int i = 0; i < 3; ++i) step(alone, *first_alone, data);
+    auto const second_alone = trained_adapter(model, other_lora);
+    Trainer alone_too{model, threads};
+    for (int i = 0; i < 3; ++i) step(alone_too, *second_alone, other_data);
+    EXPECT_EQ(all_values(first->parameters()), all_values(first_alone->parameters()));
+    EXPECT_EQ(all_values(second->parameters()), all_values(second_alone->parameters()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, TrainerOfRank, testing::Values(0, 4),
+                         [](auto const& rank) { return "Rank" + std::to_string(rank.param); });
+
+TEST(Trainer, HoldsNoMoreMemoryThanItStates) {
+    auto const model = support::random_model(support::small_config(), 3);
+    auto const data = some_data(model->config(), 1);
+    Threads threads{1};
+    for (bool const recompute : {false, true}) {
+        Trainer trainer{
+            model, threads, {.activation_bytes = recompute ? 1 : std::size_t{1} << 40U}};
+        auto const adapter = Adapter::create(model, {.rank = 4}).value();
+        (void)trainer.forward_backward(*adapter, data, Loss{}).value();
+        // The longest datum is a piece by itself, and the largest.
+        auto const stated = Trainer::activation_bytes(model->config(), 4, 300, 1, recompute);
+        EXPECT_LE(trainer.held_bytes(), stated);
+        EXPECT_GE(trainer.held_bytes() * 10, stated * 8);
+    }
+}
+
+TEST(Trainer, RefusesDataThatDoesNotFit) {
+    auto const model = support::random_model(support::small_config(), 3);
+    Threads threads{1};
+    Trainer trainer{model, threads};
+    Datum const good{.tokens = {1, 2}, .targets = {2, 3}, .weights = {1.0F, 1.0F}};
+    auto const field = [&](Datum const& datum, Loss const& loss) {
+        auto const result = trainer.forward(nullptr, {&datum, 1}, loss);
+        return result ? std::string("accepted") : std::string(result.error().field());
+    };
+    EXPECT_EQ(field(good, {}), "accepted");
+    auto bad = good;
+    bad.tokens = {};
+    EXPECT_EQ(field(bad, {}), "model_input");
+    bad = good;
+    bad.tokens[1] = 96;
+    EXPECT_EQ(field(bad, {}), "model_input");
+    bad = good;
+    bad.targets[0] = -1;
+    EXPECT_EQ(field(bad, {}), "target_tokens");
+    bad = good;
+    bad.targets.pop_back();
+    EXPECT_EQ(field(bad, {}), "target_tokens");
+    bad = good;
+    bad.weights.clear();
+    EXPECT_EQ(field(bad, {}), "weights");
+    bad = good;
+    bad.weights[0] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(field(bad, {}), "weights");
+    EXPECT_EQ(field(good, {.fn = LossFn::ppo}), "logprobs");
+    bad = good;
+    bad.logprobs = {-1.0F, -1.0F};
+    EXPECT_EQ(field(bad, {.fn = LossFn::ppo}), "advantages");
+    bad = good;
+    bad.tokens = support::random_tokens(513, 96, 1);
+    bad.targets = bad.tokens;
+    bad.weights.assign(513, 1.0F);
+    EXPECT_EQ(field(bad, {}), "model_input");
+    EXPECT_FALSE(trainer.forward(nullptr, {}, Loss{}));
+}
+
+TEST(Trainer, RefusesAnAdapterOfAnotherModel) {
+    auto const model = support::random_model(support::small_config(), 3);
+    auto const other = support::random_model(support::small_config(), 4);
+    Threads threads{1};
+    Trainer trainer{model, threads};
+    auto const adapter = Adapter::create(other, {.rank = 4}).value();
+    Datum const datum{.tokens = {1}, .targets = {2}, .weights = {1.0F}};
+    EXPECT_FALSE(trainer.forward_backward(*adapter, {&datum, 1}, Loss{}));
+}
+
+TEST(Losses, HaveTheDefaultsOfTheLocalEngine) {  // C-71
+    auto const ppo = make_loss("ppo", {}).value();
+    EXPECT_EQ(ppo.clip_low, 0.8);
+    EXPECT_EQ(ppo.clip_high, 1.2);
+    auto const cispo = make_loss("cispo", {}).value();
+    EXPECT_EQ(cispo.clip_low, 0.0);
+    EXPECT_EQ(cispo.clip_high, 4.0);
+    EXPECT_EQ(make_loss("dro", {{"beta", 0.5}}).value().beta, 0.5);
+    EXPECT_EQ(make_loss("dro", {}).error().field(), "beta");
+    EXPECT_EQ(make_loss("gspo", {}).error().field(), "loss_fn");
+    EXPECT_EQ(make_loss("ppo", {{"beta", 1.0}}).error().field(), "beta");
+    EXPECT_EQ(make_loss("ppo", {{"clip_low_threshold", 2.0}}).error().field(),
+              "clip_low_threshold");
+}
+
+TEST(Losses, CountNothingWhereTheAdvantageIsZeroEvenIfTheRatioOverflows) {  // C-71
+    Datum const datum{.logprobs = {-2000.0F}, .advantages = {0.0F}};
+    for (auto const fn : {LossFn::importance_sampling, LossFn::ppo, LossFn::cispo}) {
+        auto const [loss, slope] = token_loss({.fn = fn}, datum, 0, -1.0);
+        EXPECT_EQ(loss, 0.0);
+        EXPECT_EQ(slope, 0.0);
+    }
+}
+
+TEST(Optimizer, RefusesAGradientThatIsNotFiniteAndKeepsTheWeights) {
+    auto const model = support::random_model(support::small_config(), 3);
+    auto const adapter = Adapter::create(model, {.rank = 2}).value();
+    auto const before = all_values(adapter->parameters());
+    auto const version = adapter->version();
+    all_matrices(adapter->gradients()).front()->values()[3] =
+        std::numeric_limits<float>::infinity();
+    auto const result = optim_step(*adapter, {}, nullptr);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().field(), "gradient");
+    EXPECT_EQ(all_values(adapter->parameters()), before);
+    EXPECT_EQ(adapter->version(), version);
+    EXPECT_TRUE(optim_step(*adapter, {}, nullptr));
+}
+
+TEST(Optimizer, RefusesSettingsOutOfRange) {
+    auto const model = support::random_model(support::small_config(), 3);
+    auto const adapter = Adapter::create(model, {.rank = 2}).value();
+    auto const field = [&](AdamParams const& params) {
+        auto const result = optim_step(*adapter, params, nullptr);
+        return result ? std::string("accepted") : std::string(result.error().field());
+    };
+    EXPECT_EQ(field({.learning_rate = -1.0}), "learning_rate");
+    EXPECT_EQ(field({.beta1 = 1.0}), "beta1");
+    EXPECT_EQ(field({.beta2 = -0.1}), "beta2");
+    EXPECT_EQ(field({.eps = 0.0}), "eps");
+    EXPECT_EQ(field({.weight_decay = -0.1}), "weight_decay");
+    EXPECT_EQ(adapter->steps(), 0);
+}
+
+TEST(Adapter, BeginsWhereTheModelIs) {
+    auto const model = support::random_model(support::small_config(), 3);
+    Threads threads{1};
+    Trainer trainer{model, threads};
+    auto const tokens = support::random_tokens(40, 96, 2);
+    auto const plain = trainer.logits(nullptr, tokens).value();
+    for (int const rank : {0, 8}) {
+        auto const adapter = Adapter::create(model, {.rank = rank, .seed = 1}).value();
+        EXPECT_EQ(trainer.logits(adapter.get(), tokens).value(), plain) << rank;
+    }
+}
+
+TEST(Adapter, StartsFromTheSeedAlone) {
+    auto const model = support::random_model(support::small_config(), 3);
+    auto const values = [&](std::uint64_t seed) {
+        auto const adapter = Adapter::create(model, {.rank = 8, .seed = seed}).value();
+        return all_values(adapter->parameters());
+    };
+    EXPECT_EQ(values(1), values(1));
+    EXPECT_NE(values(1), values(2));
+}
+
+TEST(Adapter, RefusesConfigurationsThatTrainNothing) {
+    auto const model = support::random_model(support::small_config(), 3);
+    EXPECT_FALSE(Adapter::create(model, {.rank = -1}));
+    EXPECT_FALSE(Adapter::create(model, {.rank = 4000}));
+    EXPECT_FALSE(Adapter::create(
+        model, {.rank = 4, .train_attn = false, .train_mlp = false, .train_unembed = false}));
+}
+
+}  // namespace
+}  // namespace tinkxx::engine
