@@ -2,7 +2,6 @@
 #include "socket/modes.hpp"
 
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 
 #include <csignal>
 
@@ -11,13 +10,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-/// The most memory this process ever used, in bytes.
-std::size_t peak_memory() {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
-}
 
 /// Answers as a server might, and what the client should make of them.
 struct Good {

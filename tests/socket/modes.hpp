@@ -8,7 +8,9 @@
 #include <tinkxx/net_transport.hpp>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -85,6 +87,13 @@ private:
     Fd listener_;
     std::vector<Fd> clients_;
 };
+
+/// The most memory this process ever used, in bytes.
+inline std::size_t peak_memory() {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
 
 /// HTTP/1.1 in the clear, for what does not depend on how it is sent.
 inline constexpr Mode http1_cleartext{HttpVersion::http1, false};
