@@ -100,6 +100,15 @@ KernelTable const* kernel_table(Isa isa) noexcept {
             return &avx2_kernels;
         case Isa::avx512:
             return &avx512_kernels;
+        case Isa::amx: {
+            static KernelTable const table = [] {
+                auto mixed = avx512_kernels;
+                mixed.forward = &amx_forward;
+                mixed.backward_input = &amx_backward_input;
+                return mixed;
+            }();
+            return &table;
+        }
 #endif
         default:
             return nullptr;

@@ -7,5 +7,8 @@ namespace tinkxx::engine {
 extern KernelTable const plain_kernels;
 extern KernelTable const avx2_kernels;
 extern KernelTable const avx512_kernels;
+/// What AMX does in its own way; the rest of its table is that of AVX-512.
+void amx_forward(ForwardArgs const& args);
+void amx_backward_input(BackwardInputArgs const& args);
 
 }  // namespace tinkxx::engine

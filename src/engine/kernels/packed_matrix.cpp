@@ -62,7 +62,7 @@ void transpose(std::byte* to, std::size_t to_stride, std::byte const* from, std:
 
 }  // namespace
 
-void PackedMatrix::Free::operator()(std::byte* p) const noexcept {
+void FreePanels::operator()(std::byte* p) const noexcept {
     ::operator delete[](p, alignment(bytes));
 }
 
@@ -70,12 +70,12 @@ PackedMatrix::PackedMatrix(WeightView weights, Threads* threads)
     : type_{weights.type},
       outputs_{weights.rows},
       inputs_{weights.cols},
-      data_{allocate(bytes()), Free{bytes()}} {
+      data_{allocate(bytes()), FreePanels{bytes()}} {
     assign(weights, threads);
 }
 
 PackedMatrix::PackedMatrix(std::size_t outputs, std::size_t inputs)
-    : outputs_{outputs}, inputs_{inputs}, data_{allocate(bytes()), Free{bytes()}} {
+    : outputs_{outputs}, inputs_{inputs}, data_{allocate(bytes()), FreePanels{bytes()}} {
     std::ranges::fill(values(), 0.0F);
 }
 

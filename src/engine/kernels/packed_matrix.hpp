@@ -10,6 +10,12 @@ namespace tinkxx::engine {
 
 class Threads;
 
+/// Gives the memory of a `PackedMatrix` back.
+struct FreePanels {
+    std::size_t bytes{0};
+    void operator()(std::byte* p) const noexcept;
+};
+
 /// Weights of a linear layer (outputs × inputs), laid out for the products below.
 ///
 /// Panels of 64 outputs, the last one of those that remain; inside a panel input after input, so
@@ -60,15 +66,10 @@ public:
     void gather_row(std::size_t output, float* to) const noexcept;
 
 private:
-    struct Free {
-        std::size_t bytes{0};
-        void operator()(std::byte* p) const noexcept;
-    };
-
     ElementType type_{ElementType::f32};
     std::size_t outputs_{0};
     std::size_t inputs_{0};
-    std::unique_ptr<std::byte[], Free> data_;
+    std::unique_ptr<std::byte[], FreePanels> data_;
 };
 
 }  // namespace tinkxx::engine

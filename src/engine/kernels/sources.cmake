@@ -38,7 +38,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     # g++ 12 takes the undefined vectors inside its own intrinsics for a mistake of ours.
     set(tinkxx_quiet $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>
         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
-    foreach(set avx2 avx512)
+    # Its tile instructions are asm, so the flags are those of AVX-512.
+    set(tinkxx_amx ${tinkxx_avx512})
+    foreach(set avx2 avx512 amx)
         target_sources(tinkxx_engine_kernels PRIVATE kernels/isa_${set}.cpp)
         set_source_files_properties(kernels/isa_${set}.cpp PROPERTIES
             SKIP_UNITY_BUILD_INCLUSION ON
