@@ -41,6 +41,7 @@ PUBLIC = {
 # Files that belong to another layer than their folder says.
 PLACED = {
     "src/base/transport.cpp": "transport",  # the few members of the interface that need a .cpp
+    "src/pch.hpp": "client",  # what all of them have in common
 }
 
 # What a layer must not know of, whoever offers it.
