@@ -26,9 +26,10 @@ namespace tinkxx {
 /// and `co_await` each consume it, and `UsageError` meets who uses it again. Dropping it abandons
 /// the result; it does not recall the request: `cancel` does.
 ///
-/// Any thread, but one at a time per object, except for `cancel`. Waiting for a pending future on
-/// a thread of its runtime or inside one of its callbacks is refused with `UsageError`
-/// (R-CONV-03); on a runtime without threads, waiting runs its loop.
+/// Any thread, but one at a time per object; only `cancel` may be called while another thread
+/// waits in `get`, `result`, `wait` or `wait_for`. Waiting for a pending future on a thread of
+/// its runtime or inside one of its callbacks is refused with `UsageError` (R-CONV-03); on a
+/// runtime without threads, waiting runs its loop.
 ///
 /// Continuations run on the callback executor of the runtime that the future belongs to. A future
 /// that belongs to none (`make_ready_future`, a `Promise` made without one) runs them at once, on
@@ -54,7 +55,7 @@ public:
     ~Future() = default;
 
     /// Whether there is a result to come or to take.
-    [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
+    [[nodiscard]] bool valid() const noexcept { return state_ != nullptr && !consumed_; }
     /// Whether `get` would not block.
     [[nodiscard]] bool ready() const { return checked().ready(); }
 
@@ -63,7 +64,7 @@ public:
         if (auto const how = checked().wait(std::nullopt); how != detail::Waited::ready) {
             detail::StateBase::refuse(how, {});
         }
-        return value_of(*take());
+        return value_of(consume());
     }
     /// As `get()`, for at most `limit`; then throws `TimeoutError`, consumes nothing and leaves
     /// the call running.
@@ -71,19 +72,19 @@ public:
         if (auto const how = checked().wait(limit); how != detail::Waited::ready) {
             detail::StateBase::refuse(how, limit);
         }
-        return value_of(*take());
+        return value_of(consume());
     }
     /// As `get()`, but reports failure as a value.
     Result<T> result() {
         if (auto const how = checked().wait(std::nullopt); how != detail::Waited::ready) {
             detail::StateBase::refuse(how, {});
         }
-        auto const state = take();
-        if (auto const* error = state->error()) return *error;
+        auto& state = consume();
+        if (auto const* error = state.error()) return *error;
         if constexpr (std::is_void_v<T>) {
             return {};
         } else {
-            return Result<T>{std::move(state->value())};
+            return Result<T>{std::move(state.value())};
         }
     }
     /// Blocks until `get` would not. Consumes nothing.
@@ -129,7 +130,8 @@ public:
 
     /// Resumes on the runtime's callback executor; does not suspend for a future that is ready.
     [[nodiscard]] auto operator co_await() noexcept {
-        return detail::Awaiter<T, detail::Sharing::exclusive>{std::move(state_)};
+        return detail::Awaiter<T, detail::Sharing::exclusive>{valid() ? std::move(state_)
+                                                                      : nullptr};
     }
 
 private:
@@ -138,7 +140,12 @@ private:
     explicit Future(std::shared_ptr<detail::State<T>> state) noexcept : state_{std::move(state)} {}
 
     [[nodiscard]] detail::State<T>& checked() const {
-        if (!state_) detail::usage_error("the future is empty or was consumed").raise();
+        if (!valid()) detail::usage_error("the future is empty or was consumed").raise();
+        return *state_;
+    }
+    // Leaves `state_` in place: `cancel` may be reading it.
+    [[nodiscard]] detail::State<T>& consume() noexcept {
+        consumed_ = true;
         return *state_;
     }
     [[nodiscard]] std::shared_ptr<detail::State<T>> take() {
@@ -151,6 +158,7 @@ private:
     }
 
     std::shared_ptr<detail::State<T>> state_;
+    bool consumed_{false};
 };
 
 /// A future whose result can be read many times, from many copies. Waits, refusals and threads

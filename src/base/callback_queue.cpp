@@ -70,7 +70,7 @@ void CallbackQueue::work() {
     }
 }
 
-void CallbackQueue::close() noexcept {
+std::deque<Task> CallbackQueue::close() noexcept {
     std::deque<Task> unrun;
     {
         std::scoped_lock const lock{mutex_};
@@ -78,8 +78,7 @@ void CallbackQueue::close() noexcept {
         std::swap(unrun, tasks_);
     }
     more_.notify_all();
-    SdkScope const scope{runtime_};
-    unrun.clear();
+    return unrun;
 }
 
 void CallbackQueue::wait_until_idle() noexcept {

@@ -33,8 +33,8 @@ public:
     /// Runs tasks as they come, until closed.
     void work();
 
-    /// Destroys what waits. Those that are running go on.
-    void close() noexcept;
+    /// Takes and gives out no more tasks. Returns those that wait; those that are running go on.
+    [[nodiscard]] std::deque<Task> close() noexcept;
     /// Waits for those that are running. After `close`, and not from inside one.
     void wait_until_idle() noexcept;
 

@@ -322,7 +322,8 @@ bool RuntimeCore::shut_down() const noexcept { return impl_->closing; }
 bool RuntimeCore::zero_thread() const noexcept { return impl_->options.threads == 0; }
 
 void RuntimeCore::wake() noexcept {
-    impl_->scheduler->post([] {});
+    // A turn that this thread is in ends by itself, and a posted task would outlive the wait.
+    if (!impl_->scheduler->on_loop()) impl_->scheduler->post([] {});
 }
 
 Pumped RuntimeCore::pump(Readiness const& what, std::optional<nanoseconds> limit) {
@@ -424,13 +425,19 @@ bool RuntimeCore::poll(nanoseconds limit) {
 void RuntimeCore::shutdown() noexcept {
     auto& impl = *impl_;
     auto const keep_alive = shared_from_this();
+    // In this order: whoever sees the runtime shut down sees no callback start after that, and
+    // what is destroyed unrun can say that the runtime was shut down.
+    auto unrun = impl.callbacks->close();
     bool first = false;
     {
         // Under the lock, so that no callback thread is started after this.
         std::scoped_lock const lock{impl.mutex};
         first = !impl.closing.exchange(true);
     }
-    impl.callbacks->close();
+    {
+        SdkScope const scope{this};
+        unrun.clear();
+    }
     if (first) {
         impl.scheduler->post([weak = weak_from_this()] {
             if (auto const core = weak.lock()) core->impl_->tell_residents();

@@ -14,9 +14,8 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::crew;
 using testing::race;
-
-constexpr int crew = 8;
 
 TEST(FutureRace, OneOfManyCompletesIt) {  // R-CONV-03
     Runtime runtime;
@@ -63,6 +62,21 @@ TEST(FutureRace, CancelMeetsThenAndCompletion) {  // R-CONV-03
     EXPECT_LE(told, crew * rounds / 3 + crew);
     runtime.shutdown();
     EXPECT_GE(ended, crew * rounds * 2 / 3);
+}
+
+TEST(FutureRace, CancelEndsAWaitOnTheSameFuture) {
+    Runtime runtime;
+    for (int round = 0; round < 300; ++round) {
+        Promise<int> promise{runtime};
+        auto future = promise.get_future();
+        race(2, [&](int i) {
+            if (i == 0) {
+                future.cancel();
+            } else {
+                EXPECT_THROW((void)future.get(), CancelledError);
+            }
+        });
+    }
 }
 
 TEST(FutureRace, WhenAllUnderCancellation) {  // R-FUT-50

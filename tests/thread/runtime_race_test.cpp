@@ -19,9 +19,8 @@
 namespace tinkxx {
 namespace {
 
+using testing::crew;
 using testing::race;
-
-constexpr int crew = 8;
 
 /// Ends with `cancelled` or a value, never hangs.
 void expect_end(Result<int> const& result) {

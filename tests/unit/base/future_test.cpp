@@ -274,6 +274,16 @@ TEST_F(FutureTest, CancelCompletesAtOnceAndTellsTheProducerOnce) {
     future.cancel();  // empty: harmless
 }
 
+TEST_F(FutureTest, AConsumedFutureCannotBeAwaitedOrMovedBackToLife) {
+    auto future = make_ready_future(1);
+    EXPECT_EQ(future.get(), 1);
+    auto moved = std::move(future);
+    EXPECT_FALSE(moved.valid());
+    EXPECT_THROW((void)moved.get(), UsageError);
+    auto const body = [](Future<int> source) -> Future<int> { co_return co_await source; };
+    EXPECT_THROW((void)body(std::move(moved)).get(), UsageError);
+}
+
 TEST_F(FutureTest, CancellingACompleteFutureHasNoEffect) {
     Promise<int> promise{runtime};
     auto future = promise.get_future();
@@ -351,6 +361,7 @@ TEST_F(FutureTest, ShutdownEndsWhatContinuationsWouldHaveDone) {
     auto const result = next.result();
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().kind(), ErrorKind::cancelled);
+    EXPECT_STREQ(result.error().what(), "the call was abandoned: its runtime was shut down");
     executor->run_all();
     EXPECT_FALSE(ran);
 }

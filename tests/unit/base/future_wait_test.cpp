@@ -162,6 +162,7 @@ TEST(Waiting, LetsAClockThatAdvancesByItselfRunForHours) {
     EXPECT_EQ(clock->now(), before + 1min);
     EXPECT_EQ(future.get(), 1);
     EXPECT_EQ(clock->now(), when);
+    EXPECT_EQ(clock->pending_tasks(), 0U);  // waiting leaves nothing behind
 }
 
 TEST(Waiting, FindsThatNothingWillEverHappen) {

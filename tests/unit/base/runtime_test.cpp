@@ -214,6 +214,25 @@ TEST(Runtime, TakesShutdownFromACallback) {
     runtime.shutdown();
 }
 
+TEST(Runtime, WaitsAtItsEndForTheCallbackThatIsRunning) {
+    bool finished = false;
+    std::latch started{1};
+    bool second_ran = false;
+    {
+        Runtime runtime;
+        auto const core = runtime.core();
+        core->run_callback([&finished, &started, watched = core.get()] {
+            started.count_down();
+            while (!watched->shut_down()) std::this_thread::yield();
+            finished = true;
+        });
+        core->run_callback([&second_ran] { second_ran = true; });
+        started.wait();
+    }
+    EXPECT_TRUE(finished);
+    EXPECT_FALSE(second_ran);
+}
+
 TEST(Runtime, MayEndInsideItsOwnCallback) {
     std::promise<void> end;
     auto ended = end.get_future();
