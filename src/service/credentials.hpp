@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace tinkxx::service {
@@ -29,6 +30,9 @@ public:
     [[nodiscard]] virtual std::optional<Result<Credential>> get(CredentialWaiter& waiter) = 0;
     /// `waiter` is not told any more. Harmless if it does not wait.
     virtual void forget(CredentialWaiter& waiter) noexcept = 0;
+    /// What tells one account from another for limits that are shared (R-CONF-11): the configured
+    /// key or command, never a token that rotates. A secret. Any thread.
+    [[nodiscard]] virtual std::string_view identity() const noexcept = 0;
 };
 
 /// One key for ever.
@@ -42,6 +46,9 @@ public:
         return Result<Credential>{key_};
     }
     void forget(CredentialWaiter& /*waiter*/) noexcept override {}
+    std::string_view identity() const noexcept override {
+        return key_ ? std::string_view{*key_} : std::string_view{};
+    }
 
 private:
     Credential key_;

@@ -87,6 +87,7 @@ struct ScriptedCredential final : CredentialSource {
     void forget(CredentialWaiter& who) noexcept override {
         if (waiter == &who) waiter = nullptr;
     }
+    std::string_view identity() const noexcept override { return "command"; }
     int asked{0};
     std::optional<Result<Credential>> now{};
     CredentialWaiter* waiter{nullptr};
@@ -298,6 +299,12 @@ TEST_F(HttpCallTest, WaitsForACredential) {  // R-RETRY-77
     EXPECT_EQ(scripted->waiter, nullptr);
 }
 
+TEST_F(HttpCallTest, CredentialsAreTheSameForTheSameAccount) {  // R-CONF-11
+    EXPECT_EQ(FixedCredential{"tml-a"}.identity(), FixedCredential{"tml-a"}.identity());
+    EXPECT_NE(FixedCredential{"tml-a"}.identity(), FixedCredential{"tml-b"}.identity());
+    EXPECT_EQ(FixedCredential{""}.identity(), "");
+}
+
 TEST_F(HttpCallTest, ErrorsHoldNoSecretOfTheCall) {  // R-ERR-04, R-CONF-13
     fake->otherwise([](tinkxx::testing::SentRequest const& sent) {
         return Reply{
@@ -497,7 +504,7 @@ TEST_F(HttpCallTest, DumpsRequestsAndAnswersWithoutSecrets) {  // R-EXT-90, R-CO
     for (auto const& line : lines) EXPECT_THAT(line, Not(HasSubstr("tml-0123")));
 }
 
-TEST_F(HttpCallTest, EqualSeedsGiveEqualKeysAndWaits) {  // R-CONV-02
+TEST(HttpCall, EqualSeedsGiveEqualKeysAndWaits) {  // R-CONV-02
     auto const run = [](std::uint64_t seed) {
         auto clock =
             std::make_shared<ManualClock>(tinkxx::testing::ManualClockOptions{.seed = seed});
