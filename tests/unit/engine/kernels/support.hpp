@@ -16,22 +16,60 @@
 
 namespace tinkxx::engine {
 
+#if defined(TINKXX_ENGINE_EMULATED)
+extern KernelTable const emulated_avx512_kernels;
+void emulated_amx_forward(ForwardArgs const& args);
+void emulated_amx_backward_input(BackwardInputArgs const& args);
+#endif
+
+/// Kernels under test: those of an instruction set, or the same code on emulated instructions.
+struct Subject {
+    Isa isa;
+    bool emulated;
+};
+
+inline bool can_run(Subject subject) {
+#if defined(TINKXX_ENGINE_EMULATED)
+    if (subject.emulated) return isa_supported(Isa::avx2);
+#endif
+    return !subject.emulated && isa_supported(subject.isa);
+}
+
+inline KernelTable const& kernels_of(Subject subject) {
+#if defined(TINKXX_ENGINE_EMULATED)
+    if (subject.emulated) {
+        static KernelTable const tiles = [] {
+            auto table = emulated_avx512_kernels;
+            table.forward = &emulated_amx_forward;
+            table.backward_input = &emulated_amx_backward_input;
+            return table;
+        }();
+        return subject.isa == Isa::amx ? tiles : emulated_avx512_kernels;
+    }
+#endif
+    return *kernel_table(subject.isa);
+}
+
+inline std::string name_of(Subject subject) {
+    return std::string{isa_name(subject.isa)} + (subject.emulated ? "_emulated" : "");
+}
+
 /// A test that runs once for each instruction set, and is skipped where the machine lacks it.
-class EachIsa : public testing::TestWithParam<Isa> {
+class EachIsa : public testing::TestWithParam<Subject> {
 protected:
     void SetUp() override {
-        if (!isa_supported(GetParam())) {
-            GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
-        }
+        if (!can_run(GetParam())) GTEST_SKIP() << "this machine has no " << name_of(GetParam());
     }
-    [[nodiscard]] static KernelTable const& table() { return *kernel_table(GetParam()); }
+    [[nodiscard]] static KernelTable const& table() { return kernels_of(GetParam()); }
     [[nodiscard]] static KernelTable const& plain() { return *kernel_table(Isa::plain); }
 };
 
-inline auto const all_isas = testing::Values(Isa::plain, Isa::avx2, Isa::avx512, Isa::amx);
+inline auto const all_isas = testing::Values(Subject{Isa::plain, false}, Subject{Isa::avx2, false},
+                                             Subject{Isa::avx512, false}, Subject{Isa::amx, false},
+                                             Subject{Isa::avx512, true}, Subject{Isa::amx, true});
 
-inline std::string isa_label(testing::TestParamInfo<Isa> const& info) {
-    return std::string{isa_name(info.param)};
+inline std::string isa_label(testing::TestParamInfo<Subject> const& info) {
+    return name_of(info.param);
 }
 
 /// Numbers of a seed: normal, so that sums cancel and roundings differ if the order does.
