@@ -1,10 +1,10 @@
 #include "base/runtime_core.hpp"
 
+#include <tinkxx/error.hpp>
+
 #include "base/callback_queue.hpp"
 #include "base/event_loop.hpp"
 #include "base/sdk_scope.hpp"
-
-#include <tinkxx/error.hpp>
 
 #include <pthread.h>
 #include <csignal>

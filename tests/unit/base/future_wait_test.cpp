@@ -1,10 +1,9 @@
 // Where waiting is refused, and how it works without threads.
 #include <tinkxx/future.hpp>
 
-#include "base/runtime_core.hpp"
-#include "unit/base/alarm.hpp"
-
 #include <tinkxx/testing/manual_clock.hpp>
+
+#include "unit/base/alarm.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,8 @@
 #include <tinkxx/runtime.hpp>
 
-#include "base/runtime_core.hpp"
-#include "unit/base/alarm.hpp"
-
 #include <tinkxx/error.hpp>
+
+#include "base/runtime_core.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +23,6 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using base::Alarm;
 using detail::Resident;
 
 std::string thread_name() {
