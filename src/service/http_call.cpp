@@ -16,6 +16,9 @@ namespace {
 // A Content-Length is only a promise: never set aside more than this on its word.
 constexpr std::uint64_t most_reserved = std::uint64_t{1} << 20U;
 
+// The number of the attempt and the credential.
+constexpr std::size_t lines_per_attempt = 2;
+
 std::size_t announced_bytes(Headers const& headers) noexcept {
     auto const* text = headers.find("content-length");
     std::uint64_t bytes = 0;
@@ -61,6 +64,9 @@ void HttpCall::start(HttpOrder order) {
     }
     context_->attach(*this);
     if (!order_.common_headers) order_.common_headers = context_->headers();
+    has_secrets_ = std::ranges::any_of(
+        order_.headers, [](Header const& line) { return is_secret_header(line.name); });
+    order_.headers.reserve(order_.headers.size() + 2 + lines_per_attempt);
     if (!order_.idempotency_key && !is_plain_read(order_.operation.method) &&
         !order_.headers.contains("x-idempotency-key")) {
         order_.idempotency_key = context_->new_idempotency_key();
@@ -103,8 +109,12 @@ void HttpCall::send(Credential const& credential) {
     request.method = order_.operation.method;
     request.common_headers = order_.common_headers;
     request.url = order_.url;
-    request.headers.reserve(order_.headers.size() + 2);
-    for (auto const& line : order_.headers) request.headers.add(line.name, line.value);
+    if (retry_->retries() >= order_.max_retries && !has_secrets_) {
+        request.headers = std::move(order_.headers);  // nobody needs them any more
+    } else {
+        request.headers.reserve(order_.headers.size() + lines_per_attempt);
+        for (auto const& line : order_.headers) request.headers.add(line.name, line.value);
+    }
     request.headers.add("x-stainless-retry-count", std::to_string(retry_->retries()));
     if (credential) request.headers.add("X-API-Key", *credential);
     request.body = order_.body;

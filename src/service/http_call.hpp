@@ -107,6 +107,7 @@ private:
     State state_{State::idle};
     bool delivered_{false};  ///< a piece of the body was given away
     bool paused_{false};
+    bool has_secrets_{false};  ///< among the lines of the order, to be kept out of errors
     HttpOrder order_{};
     std::optional<HttpRetry> retry_{};
     Credential credential_{};  ///< what was sent last, to be kept out of errors

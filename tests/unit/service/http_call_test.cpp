@@ -468,6 +468,22 @@ TEST_F(HttpCallTest, TellsObserversWhatHappens) {  // R-EXT-30
                                        "start", "exception cancelled"));
 }
 
+TEST_F(HttpCallTest, AnEarlierAnswerIsNotTakenForTheEnd) {  // R-EXT-30, R-RETRY-77
+    auto recorder = std::make_shared<Recorder>();
+    auto scripted = std::make_shared<ScriptedCredential>();
+    scripted->now = Result<Credential>{std::make_shared<std::string const>("jwt-1")};
+    observers = {recorder};
+    source = scripted;
+    rebuild();
+    fake->push({.status = 503});
+    Waiting waiting{*context};
+    waiting.call.start(order());
+    clock->run_ready();
+    scripted->now = Result<Credential>{ErrorDetails{.kind = ErrorKind::connection}};
+    clock->advance(1s);
+    EXPECT_THAT(recorder->seen, ::testing::ElementsAre("start", "retry 1", "exception connection"));
+}
+
 TEST_F(HttpCallTest, SurvivesAnObserverThatThrows) {  // R-EXT-30
     auto thrower = std::make_shared<Recorder>();
     thrower->throw_at = 1;
