@@ -227,15 +227,24 @@ private:
         });
     }
 
-    /// The loop.
+    /// The loop. Ends of one turn are handed over together: to wake the other thread for each
+    /// would measure the scheduler of the operating system.
     void end(Slot& slot, std::string problem) {
+        if (batch_.empty()) runtime_.scheduler().post([this] { hand_over(); });
+        batch_.push_back(&slot);
+        if (problem.empty()) return;
         std::lock_guard const lock{mutex_};
-        if (!problem.empty()) {
-            ++failed_;
-            why_ = std::move(problem);
+        ++failed_;
+        why_ = std::move(problem);
+    }
+
+    void hand_over() {
+        {
+            std::lock_guard const lock{mutex_};
+            ended_.insert(ended_.end(), batch_.begin(), batch_.end());
         }
-        ended_.push_back(&slot);
-        if (ended_.size() == 1) wake_.notify_one();
+        batch_.clear();
+        wake_.notify_one();
     }
 
     Options options_;
@@ -244,6 +253,7 @@ private:
     std::shared_ptr<std::string const> body_;
     std::shared_ptr<tinkxx::Headers const> common_;
     std::vector<std::unique_ptr<Slot>> slots_;
+    std::vector<Slot*> batch_;  ///< loop only: ended in this turn
 
     std::mutex mutex_;  ///< guards the members below
     std::condition_variable wake_;
