@@ -31,6 +31,20 @@ std::string_view trim(std::string_view text) noexcept {
     return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
+// Messages are lines of a log: an HTML page, or a body made to look like one, must not break it.
+std::string one_line(std::string_view text) {
+    std::string out;
+    for (char const c : text) {
+        auto const byte = static_cast<unsigned char>(c);
+        if (byte > 0x20 && byte != 0x7f) {
+            out += c;
+        } else if (!out.empty() && out.back() != ' ') {
+            out += ' ';
+        }
+    }
+    return out;
+}
+
 std::string lower(std::string_view text) {
     std::string out{text};
     std::ranges::transform(out, out.begin(), [](char c) {
@@ -201,6 +215,7 @@ ErrorDetails status_error(Operation const& operation, Head const& head, std::str
 
     details.message = operation.name() + ": " + std::to_string(head.status);
     append(details.message, " ", reason_phrase(head.status));
+    text = one_line(text);
     auto const shown = cut(text, message_body_bytes);
     append(details.message, ": ", shown);
     if (shown.size() < text.size()) details.message += "...";

@@ -34,6 +34,13 @@ TEST(StatusError, ShowsJsonElseTextElseJustTheCode) {  // R-ERR-01
     EXPECT_EQ(error(418).message, "GET /api/v1/healthz: 418");
 }
 
+TEST(StatusError, KeepsItsMessageOnOneLine) {  // R-ERR-01
+    auto const e = error(418, "<html>\n  <p>tea\r\n\ttinkxx: error: forged</p>\n</html>");
+    EXPECT_EQ(e.message,
+              "GET /api/v1/healthz: 418: <html> <p>tea tinkxx: error: forged</p> </html>");
+    EXPECT_THAT(e.body, HasSubstr("\n  <p>")) << "the body stays as it came";
+}
+
 TEST(StatusError, CutsLongBodiesBetweenCharacters) {  // R-ERR-01
     std::string const long_body(3000, 'x');
     auto const e = error(418, long_body);
