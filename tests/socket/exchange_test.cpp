@@ -168,16 +168,11 @@ TEST_P(Exchanges, APauseDoesNotCountAsSilenceOfTheServer) {
     HttpServer server{[&](ReceivedRequest const&) { return Reaction{.answer = {.body = body}}; },
                       server_options(GetParam())};
     auto request = get_request(server.url());
-    request.timeouts.read = 150ms;
+    request.timeouts.read = 200ms;
     auto& paused = driver.start_and_pause_after(request, 1);
     paused.wait_for_bytes(1);
 
-    // A request that times out later than the paused one would have shows that time passed.
-    HttpServer silent{[](ReceivedRequest const&) { return Reaction{.hold = true}; },
-                      server_options(GetParam())};
-    auto longer = get_request(silent.url());
-    longer.timeouts.read = 250ms;
-    EXPECT_EQ(driver.run(longer).failure->kind, FailureKind::read_timeout);
+    driver.let_pass(300ms);
 
     EXPECT_FALSE(paused.ended());
     paused.pause(false);

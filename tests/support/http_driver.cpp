@@ -215,6 +215,19 @@ void HttpDriver::on_loop(std::function<void()> fn) {
     }
 }
 
+void HttpDriver::let_pass(std::chrono::milliseconds time) {
+    struct Alarm final : Timer {
+        void on_time() override { rung.set_value(); }
+        std::promise<void> rung{};
+    } alarm;
+    on_loop([&] {
+        auto& scheduler = runtime_.scheduler();
+        scheduler.arm(alarm, scheduler.now() + time, Precision::exact);
+    });
+    alarm.rung.get_future().wait();
+    on_loop([] {});  // the timer is called no more
+}
+
 Request get_request(std::string url) {
     Request request;
     request.url = std::move(url);

@@ -4,6 +4,7 @@
 #include <tinkxx/runtime.hpp>
 #include <tinkxx/transport.hpp>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
@@ -100,6 +101,8 @@ public:
 
     /// Runs `fn` on the loop and waits for it.
     void on_loop(std::function<void()> fn);
+    /// Lets that much real time pass, by a timer of the loop. Only where time is the subject.
+    void let_pass(std::chrono::milliseconds time);
     [[nodiscard]] Transport& transport() noexcept { return *transport_; }
     [[nodiscard]] Runtime& runtime() noexcept { return runtime_; }
     /// Lets go of the transport, as a client does that is destroyed.
