@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace tinkxx::test {
 namespace {
@@ -56,6 +57,26 @@ TEST(Http1Connection, ReusesAConnectionThatIsKeptAlive) {
     }
     EXPECT_EQ(net.peers().size(), 1U);
     EXPECT_EQ(net.stats().connections, 1U);
+}
+
+// Who waits for a connection gets it in the order of asking, at once when it is free.
+TEST(Http1Connection, ServesThoseWhoWaitInOrder) {  // R-EXT-91
+    NetOptions options;
+    options.max_http1_connections = 1;
+    FakeNetwork net{std::move(options)};
+    std::vector<Record*> calls;
+    for (auto const* path : {"/1", "/2", "/3"}) {
+        calls.push_back(&net.get("http://host" + std::string{path}));
+    }
+    EXPECT_EQ(net.stats().waiting, 2U);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        auto const sent = net.peer(0).take();
+        EXPECT_TRUE(sent.starts_with("GET /" + std::to_string(i + 1) + " ")) << sent;
+        net.peer(0).send(ok);
+        net.settle();
+        EXPECT_TRUE(calls[i]->done);
+    }
+    EXPECT_EQ(net.peers().size(), 1U);
 }
 
 TEST(Http1Connection, ClosesWhenTheServerSaysSo) {
