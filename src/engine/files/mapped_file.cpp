@@ -58,10 +58,7 @@ Result<MappedFile> MappedFile::open(std::filesystem::path const& path) {
 MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_{std::exchange(other.bytes_, {})} {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-    if (this != &other) {
-        this->~MappedFile();
-        bytes_ = std::exchange(other.bytes_, {});
-    }
+    std::swap(bytes_, other.bytes_);  // the other one unmaps what was mapped here
     return *this;
 }
 

@@ -75,9 +75,9 @@ Result<void> Sampler::Core::check(SampleRequest const& ask) const {
     auto const limit = wide(config.max_positions);
     if (ask.max_tokens > limit || ask.prompt.size() > limit ||
         ask.prompt.size() + ask.max_tokens - 1 > limit) {
-        return fail("prompt and max_tokens need " +
-                        std::to_string(ask.prompt.size() + ask.max_tokens - 1) +
-                        " positions; the model has " + std::to_string(limit),
+        return fail("prompt (" + std::to_string(ask.prompt.size()) + ") and max_tokens (" +
+                        std::to_string(ask.max_tokens) + ") exceed the " + std::to_string(limit) +
+                        " positions of the model",
                     "max_tokens");
     }
     auto const& filter = ask.filter;
