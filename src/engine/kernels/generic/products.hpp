@@ -108,7 +108,7 @@ inline void tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, T co
                   float const* bias) {
     auto const next = [&](std::size_t done) {
         c += done * c_stride;
-        a.data += done * a.row;
+        if (a.data != nullptr) a.data += done * a.row;  // null if there are no steps
         rows -= done;
     };
     // Seven rows are four and three, not six and one: a lone row waits for its sums.
