@@ -108,7 +108,7 @@ inline void tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, T co
                   float const* bias) {
     auto const next = [&](std::size_t done) {
         c += done * c_stride;
-        if (a.data != nullptr) a.data += done * a.row;  // null if there are no steps
+        a.data += done * a.row;
         rows -= done;
     };
     // Seven rows are four and three, not six and one: a lone row waits for its sums.
@@ -412,6 +412,12 @@ void backward_input(BackwardInputArgs const& g) {
 // ---------------------------------------------------------------------------- floats
 
 void multiply(MultiplyArgs const& g) {
+    if (g.k == 0) {  // nothing to add up, and a and b may be null
+        for (std::size_t row = 0; row != g.m && !g.add; ++row) {
+            for (std::size_t col = 0; col != g.n; ++col) g.c[row * g.c_stride + col] = 0;
+        }
+        return;
+    }
     auto const begin = begin_of(g.add, false);
     Rows const a{g.a, g.a_row, g.a_step};
     if (g.b_transposed) {
