@@ -211,8 +211,8 @@ TEST_P(ProductsOnEachIsa, GeneralProductsAgreeWithTheDefinitionAndStayInsideThei
         auto const a_stride = (a_transposed ? m : k) + gap;
         auto const b_stride = (b_transposed ? k : n) + gap;
         auto const c_stride = n + gap;
-        auto const a = numbers((a_transposed ? k : m) * a_stride, 21);
-        auto const b = numbers((b_transposed ? n : k) * b_stride, 22);
+        auto const a = numbers((a_transposed ? k : m) * a_stride + 1, 21);
+        auto const b = numbers((b_transposed ? n : k) * b_stride + 1, 22);
         auto c = numbers(m * c_stride, 23);
         auto expected = c;
         for (std::size_t i = 0; i != m; ++i) {
