@@ -1,6 +1,6 @@
 #include <tinkxx/observer.hpp>
 
-#include "service/standard_headers.hpp"
+#include "service/http/standard_headers.hpp"
 
 #include <utility>
 

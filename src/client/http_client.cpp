@@ -4,7 +4,7 @@
 #include "client/resolved_options.hpp"
 #include "client/send_operation.hpp"
 #include "client/stream_operation.hpp"
-#include "service/http_context.hpp"
+#include "service/http/http_context.hpp"
 
 #include <atomic>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <tinkxx/options.hpp>
 #include <tinkxx/result.hpp>
 
-#include "service/http_call.hpp"
+#include "service/http/http_call.hpp"
 
 namespace tinkxx::client {
 

@@ -4,7 +4,7 @@
 
 #include "base/entropy.hpp"
 #include "client/resolved_options.hpp"
-#include "service/query.hpp"
+#include "service/http/query.hpp"
 
 #include <algorithm>
 

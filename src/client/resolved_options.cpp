@@ -2,7 +2,7 @@
 
 #include <tinkxx/redaction.hpp>
 
-#include "service/standard_headers.hpp"
+#include "service/http/standard_headers.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>

@@ -2,7 +2,7 @@
 
 #include <tinkxx/options.hpp>
 
-#include "service/http_context.hpp"
+#include "service/http/http_context.hpp"
 
 #include <functional>
 #include <optional>

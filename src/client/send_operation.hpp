@@ -3,7 +3,7 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/http.hpp>
 
-#include "service/http_call.hpp"
+#include "service/http/http_call.hpp"
 
 #include <memory>
 

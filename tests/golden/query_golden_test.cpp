@@ -1,5 +1,5 @@
 #include "golden.hpp"
-#include "service/query.hpp"
+#include "service/http/query.hpp"
 
 #include <gtest/gtest.h>
 

@@ -61,7 +61,8 @@ def public_layer(header, root):
             if header == name or (name.endswith("/") and header.startswith(name)):
                 return layer
     for layer in BELOW:
-        if any((root / "src" / layer / header).with_suffix(suffix).is_file() for suffix in (".cpp", ".hpp")):
+        folder = root / "src" / layer
+        if any(any(folder.rglob(Path(header).with_suffix(suffix).name)) for suffix in (".cpp", ".hpp")):
             return layer
     return "client"
 

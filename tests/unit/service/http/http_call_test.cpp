@@ -1,10 +1,10 @@
-#include "service/http_call.hpp"
+#include "service/http/http_call.hpp"
 
 #include <tinkxx/runtime.hpp>
 #include <tinkxx/testing/fake_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "service/standard_headers.hpp"
+#include "service/http/standard_headers.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "service/deprecation_notes.hpp"
+#include "service/http/deprecation_notes.hpp"
 
 #include <algorithm>
 

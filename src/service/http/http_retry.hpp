@@ -1,6 +1,6 @@
 #pragma once
 
-#include "service/http_error.hpp"
+#include "service/http/http_error.hpp"
 
 #include <tinkxx/error.hpp>
 #include <tinkxx/transport.hpp>

@@ -1,4 +1,4 @@
-#include "service/http_retry.hpp"
+#include "service/http/http_retry.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

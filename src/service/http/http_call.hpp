@@ -3,8 +3,8 @@
 #include <tinkxx/http.hpp>
 #include <tinkxx/transport.hpp>
 
-#include "service/http_context.hpp"
-#include "service/http_retry.hpp"
+#include "service/http/http_context.hpp"
+#include "service/http/http_retry.hpp"
 
 #include <memory>
 #include <optional>

@@ -1,6 +1,6 @@
-#include "service/http_error.hpp"
+#include "service/http/http_error.hpp"
 
-#include "service/retry_after.hpp"
+#include "service/http/retry_after.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>

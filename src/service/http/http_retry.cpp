@@ -1,6 +1,6 @@
-#include "service/http_retry.hpp"
+#include "service/http/http_retry.hpp"
 
-#include "service/retry_after.hpp"
+#include "service/http/retry_after.hpp"
 
 #include <algorithm>
 #include <charconv>

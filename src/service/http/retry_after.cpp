@@ -1,6 +1,6 @@
-#include "service/retry_after.hpp"
+#include "service/http/retry_after.hpp"
 
-#include "service/http_date.hpp"
+#include "service/http/http_date.hpp"
 
 #include <charconv>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "service/scrubber.hpp"
+#include "service/http/scrubber.hpp"
 
 #include <tinkxx/redaction.hpp>
 

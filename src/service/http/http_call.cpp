@@ -1,6 +1,6 @@
-#include "service/http_call.hpp"
+#include "service/http/http_call.hpp"
 
-#include "service/standard_headers.hpp"
+#include "service/http/standard_headers.hpp"
 
 #include <tinkxx/redaction.hpp>
 

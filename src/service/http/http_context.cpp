@@ -1,7 +1,7 @@
-#include "service/http_context.hpp"
+#include "service/http/http_context.hpp"
 
-#include "service/http_call.hpp"
-#include "service/standard_headers.hpp"
+#include "service/http/http_call.hpp"
+#include "service/http/standard_headers.hpp"
 
 #include <array>
 #include <utility>

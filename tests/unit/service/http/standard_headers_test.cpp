@@ -1,4 +1,4 @@
-#include "service/standard_headers.hpp"
+#include "service/http/standard_headers.hpp"
 
 #include <tinkxx/version.hpp>
 

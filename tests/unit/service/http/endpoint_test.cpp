@@ -1,4 +1,4 @@
-#include "service/endpoint.hpp"
+#include "service/http/endpoint.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "service/http_error.hpp"
+#include "service/http/http_error.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

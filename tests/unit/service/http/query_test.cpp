@@ -1,4 +1,4 @@
-#include "service/query.hpp"
+#include "service/http/query.hpp"
 
 #include <gtest/gtest.h>
 

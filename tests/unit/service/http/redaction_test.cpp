@@ -1,6 +1,6 @@
 #include <tinkxx/redaction.hpp>
 
-#include "service/scrubber.hpp"
+#include "service/http/scrubber.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

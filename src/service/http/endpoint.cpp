@@ -1,8 +1,8 @@
-#include "service/endpoint.hpp"
+#include "service/http/endpoint.hpp"
 
 #include <tinkxx/redaction.hpp>
 
-#include "service/query.hpp"
+#include "service/http/query.hpp"
 
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>

@@ -1,4 +1,4 @@
-#include "service/http_date.hpp"
+#include "service/http/http_date.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
