@@ -32,7 +32,7 @@ enum class ErrorKind : std::uint8_t {
 enum class ErrorCategory : std::uint8_t { unknown, user, server };
 
 /// Why a retry loop ended without success.
-enum class StopReason : std::uint8_t {
+enum class RetryEnd : std::uint8_t {
     none,            ///< no retry loop was involved
     permanent,       ///< repeating cannot help
     attempts_spent,  ///< the allowed attempts were used up
@@ -42,7 +42,7 @@ enum class StopReason : std::uint8_t {
 
 [[nodiscard]] std::string_view to_string(ErrorKind kind) noexcept;
 [[nodiscard]] std::string_view to_string(ErrorCategory category) noexcept;
-[[nodiscard]] std::string_view to_string(StopReason reason) noexcept;
+[[nodiscard]] std::string_view to_string(RetryEnd reason) noexcept;
 
 class Error;
 
@@ -65,7 +65,7 @@ struct ErrorDetails {
     std::vector<std::pair<std::string, std::string>> headers{};
     /// Set when the server lacks a feature: its name.
     std::string unsupported_feature{};
-    StopReason stopped{StopReason::none};
+    RetryEnd stopped{RetryEnd::none};
     /// HTTP attempts made, where a retry loop was involved.
     int attempts{0};
     std::shared_ptr<Error const> cause{};
@@ -103,7 +103,7 @@ public:
     /// The error that led to this one, or null.
     [[nodiscard]] Error const* cause() const noexcept { return details_->cause.get(); }
     [[nodiscard]] std::exception_ptr exception() const noexcept { return details_->exception; }
-    [[nodiscard]] StopReason stopped() const noexcept { return details_->stopped; }
+    [[nodiscard]] RetryEnd stopped() const noexcept { return details_->stopped; }
     /// All of it, for code that passes errors on.
     [[nodiscard]] ErrorDetails const& details() const noexcept { return *details_; }
 

@@ -47,7 +47,7 @@ public:
     /// server is made to wait: at most some 100 KiB are kept for it.
     ///
     /// An answer of which a part was given away is not asked for again: then the failure has
-    /// `StopReason::not_repeatable`. What `on_data` throws ends the call with `CallbackError`.
+    /// `RetryEnd::not_repeatable`. What `on_data` throws ends the call with `CallbackError`.
     [[nodiscard]] Future<HttpResponse> stream(HttpRequest request, DataHandler on_data) const;
 
     /// Cancels the calls under way; later ones fail with `ClosedError`. Does not wait.

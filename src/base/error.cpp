@@ -44,17 +44,17 @@ std::string_view to_string(ErrorCategory category) noexcept {
     return "unknown";
 }
 
-std::string_view to_string(StopReason reason) noexcept {
+std::string_view to_string(RetryEnd reason) noexcept {
     switch (reason) {
-        case StopReason::none:
+        case RetryEnd::none:
             return "none";
-        case StopReason::permanent:
+        case RetryEnd::permanent:
             return "permanent";
-        case StopReason::attempts_spent:
+        case RetryEnd::attempts_spent:
             return "attempts_spent";
-        case StopReason::not_repeatable:
+        case RetryEnd::not_repeatable:
             return "not_repeatable";
-        case StopReason::cancelled:
+        case RetryEnd::cancelled:
             return "cancelled";
     }
     return "unknown";

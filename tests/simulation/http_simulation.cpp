@@ -173,9 +173,9 @@ private:
             return;
         }
         ++outcome_.failed;
-        bool const spent = error.stopped() == StopReason::attempts_spent &&
+        bool const spent = error.stopped() == RetryEnd::attempts_spent &&
                            error.details().attempts == call.max_retries + 1;
-        if (!spent && error.stopped() != StopReason::permanent) {
+        if (!spent && error.stopped() != RetryEnd::permanent) {
             problem("a call gave up early: " + std::string{error.what()});
         }
         if (std::string{error.what()}.find("tml-client-") != std::string::npos) {

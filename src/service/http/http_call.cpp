@@ -58,7 +58,7 @@ void HttpCall::start(HttpOrder order) {
     if (!context_->usable()) {
         refusal_ = ErrorDetails{.kind = ErrorKind::cancelled,
                                 .message = order_.operation.name() + ": the client is closed",
-                                .stopped = StopReason::cancelled};
+                                .stopped = RetryEnd::cancelled};
         context_->scheduler().arm(*this, started_, Precision::exact);
         return;
     }
@@ -256,7 +256,7 @@ void HttpCall::cancel() noexcept {
         auto told = event<HttpExceptionEvent>();
         told.error = Error{{.kind = ErrorKind::cancelled,
                             .message = order_.operation.name() + ": cancelled",
-                            .stopped = StopReason::cancelled}};
+                            .stopped = RetryEnd::cancelled}};
         told.retry_count = retry_->retries();
         told.duration = context_->scheduler().now() - started_;
         context_->tell(&Observer::on_http_exception, std::move(told));

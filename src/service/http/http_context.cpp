@@ -162,7 +162,7 @@ void HttpContext::close() noexcept {
         auto& call = *newest_;
         ErrorDetails error;
         error.kind = ErrorKind::cancelled;
-        error.stopped = StopReason::cancelled;
+        error.stopped = RetryEnd::cancelled;
         error.message = call.order_.operation.name() + ": cancelled, since its client went away";
         call.shut(std::move(error));
     }

@@ -75,7 +75,7 @@ HttpRetry::Action HttpRetry::on_failure(Failure const& failure, bool delivered, 
                                         Scrubber const& scrubber) {
     auto error = failure_error(*operation_, failure, scrubber);
     if (delivered && retries_failure(failure.kind)) {
-        error.stopped = StopReason::not_repeatable;
+        error.stopped = RetryEnd::not_repeatable;
         error.attempts = retries_ + 1;
         error.message += "; not repeated, since part of the answer was delivered";
         return Fail{std::move(error)};
@@ -91,7 +91,7 @@ HttpRetry::Action HttpRetry::again_or_fail(bool retry, std::chrono::nanoseconds 
         return Retry{.delay = delay, .why = std::move(error.message)};
     }
     error.attempts = retries_ + 1;
-    error.stopped = retry ? StopReason::attempts_spent : StopReason::permanent;
+    error.stopped = retry ? RetryEnd::attempts_spent : RetryEnd::permanent;
     if (retries_ > 0) {
         error.message += "; gave up after " + std::to_string(error.attempts) + " attempts";
     }

@@ -68,7 +68,7 @@ TEST_F(HttpStreamTest, DoesNotBeginAnewAfterData) {
     auto http = client();
     auto const result = http.stream({.path = "/"}, collect()).result();
     ASSERT_FALSE(result);
-    EXPECT_EQ(result.error().stopped(), StopReason::not_repeatable);
+    EXPECT_EQ(result.error().stopped(), RetryEnd::not_repeatable);
     EXPECT_EQ(got, "part") << "what came is still delivered";
     EXPECT_EQ(fake->sent_count(), 1U);
 }

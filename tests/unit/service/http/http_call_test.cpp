@@ -381,7 +381,7 @@ TEST_F(HttpCallTest, DoesNotRepeatAStreamThatBrokeOff) {
     waiting.call.start(made);
     clock->advance(1min);
     ASSERT_TRUE(waiting.error);
-    EXPECT_EQ(waiting.error->stopped(), StopReason::not_repeatable);
+    EXPECT_EQ(waiting.error->stopped(), RetryEnd::not_repeatable);
     EXPECT_EQ(fake->sent_count(), 1U);
 }
 

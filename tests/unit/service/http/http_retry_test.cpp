@@ -62,7 +62,7 @@ TEST_F(HttpRetryTest, ObeysTheServersWishInBothDirections) {  // R-RETRY-70
     auto const action = reply(unwanted, head(503, {{"x-should-retry", "false"}}));
     ASSERT_FALSE(retried(action));
     auto const& error = std::get<HttpRetry::Fail>(action).error;
-    EXPECT_EQ(error.stopped, StopReason::permanent);
+    EXPECT_EQ(error.stopped, RetryEnd::permanent);
     EXPECT_FALSE(error.retryable);
 }
 
@@ -114,7 +114,7 @@ TEST_F(HttpRetryTest, GivesUpWhenTheAttemptsAreSpent) {  // R-RETRY-74
     ASSERT_TRUE(std::holds_alternative<HttpRetry::Fail>(action));
     auto const& error = std::get<HttpRetry::Fail>(action).error;
     EXPECT_EQ(error.kind, ErrorKind::status);
-    EXPECT_EQ(error.stopped, StopReason::attempts_spent);
+    EXPECT_EQ(error.stopped, RetryEnd::attempts_spent);
     EXPECT_EQ(error.attempts, 3);
     EXPECT_TRUE(error.retryable);
     EXPECT_THAT(error.message, HasSubstr("gave up after 3 attempts"));
@@ -140,7 +140,7 @@ TEST_F(HttpRetryTest, DoesNotBeginAnewOnceDataWasDelivered) {
     auto retry = machine();
     auto const action = retry.on_failure({.kind = FailureKind::reset}, true, 0.5, {});
     auto const& error = std::get<HttpRetry::Fail>(action).error;
-    EXPECT_EQ(error.stopped, StopReason::not_repeatable);
+    EXPECT_EQ(error.stopped, RetryEnd::not_repeatable);
 }
 
 TEST_F(HttpRetryTest, TakesAnEmpty400ForAProxysRejection) {  // R-RETRY-75

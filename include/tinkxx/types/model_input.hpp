@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tinkxx {
+
+/// A token id of some model's vocabulary.
+using Token = std::int32_t;
+
+/// Text, as token ids.
+struct EncodedTextChunk {
+    std::vector<Token> tokens{};
+
+    bool operator==(EncodedTextChunk const&) const = default;
+};
+
+enum class ImageFormat : std::uint8_t { png, jpeg };
+
+/// An image, as the bytes of its file.
+struct ImageChunk {
+    std::string data{};
+    ImageFormat format{ImageFormat::png};
+    /// How many tokens the image should make. The service computes the number itself, and fails
+    /// early if it differs.
+    std::optional<std::int64_t> expected_tokens{};
+
+    bool operator==(ImageChunk const&) const = default;
+};
+
+/// An image that the service already has.
+struct ImageAssetPointerChunk {
+    std::string location{};
+    ImageFormat format{ImageFormat::png};
+    std::optional<std::int64_t> expected_tokens{};
+
+    bool operator==(ImageAssetPointerChunk const&) const = default;
+};
+
+/// Audio features, as the bytes of their tensor container.
+struct DmelChunk {
+    std::string dmel{};
+
+    bool operator==(DmelChunk const&) const = default;
+};
+
+using ModelInputChunk =
+    std::variant<EncodedTextChunk, ImageChunk, ImageAssetPointerChunk, DmelChunk>;
+
+/// What a model is given to read: text, images and audio in order.
+///
+///     auto prompt = ModelInput::from_tokens({9707, 11, 1879});
+///     auto longer = prompt.append(ImageChunk{.data = png, .expected_tokens = 64});
+struct ModelInput {
+    std::vector<ModelInputChunk> chunks{};
+
+    [[nodiscard]] static ModelInput empty() { return {}; }
+    /// One chunk of text; no chunk at all if `tokens` is empty.
+    [[nodiscard]] static ModelInput from_tokens(std::vector<Token> tokens);
+
+    /// The token ids of all chunks; throws `ValidationError` if one of them is no text.
+    [[nodiscard]] std::vector<Token> to_tokens() const;
+    /// The number of tokens; throws `ValidationError` if an image does not say how many it makes
+    /// or audio has a broken header.
+    [[nodiscard]] std::int64_t length() const;
+
+    /// A copy with one more chunk.
+    [[nodiscard]] ModelInput append(ModelInputChunk chunk) const;
+    /// A copy with one more token, in the last chunk if that is text.
+    [[nodiscard]] ModelInput append_int(Token token) const;
+
+    bool operator==(ModelInput const&) const = default;
+};
+
+/// The number of tokens that a chunk stands for; throws as `ModelInput::length`.
+[[nodiscard]] std::int64_t length(ModelInputChunk const& chunk);
+
+}  // namespace tinkxx

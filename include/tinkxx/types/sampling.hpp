@@ -1,0 +1,142 @@
+#pragma once
+
+#include <tinkxx/types/model_input.hpp>
+#include <tinkxx/types/tensor_data.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tinkxx {
+
+/// Where sampling ends before `SamplingParams::max_tokens`.
+///
+///     params.stop = "\n";             // at this text
+///     params.stop = {"\n\n", "END"};  // at any of these
+///     params.stop = {128001, 128009}; // at any of these tokens
+///     params.stop = Stop::nowhere();  // not even at the end of the sequence
+class Stop {
+public:
+    struct Nowhere {
+        bool operator==(Nowhere const&) const = default;
+    };
+    using Value = std::variant<std::monostate, Nowhere, std::string, std::vector<std::string>,
+                               std::vector<Token>>;
+
+    /// At the model's end of sequence only.
+    Stop() = default;
+    Stop(char const* text) : value_{std::string{text}} {}
+    Stop(std::string text) : value_{std::move(text)} {}
+    Stop(std::vector<std::string> texts);
+    Stop(std::vector<Token> tokens);
+    Stop(std::initializer_list<char const*> texts);
+    Stop(std::initializer_list<Token> tokens);
+    /// Nowhere: only `max_tokens` ends the sample. An empty list means the same.
+    [[nodiscard]] static Stop nowhere();
+
+    [[nodiscard]] Value const& value() const noexcept { return value_; }
+    /// Whether anything but the end of sequence was chosen.
+    [[nodiscard]] bool set() const noexcept { return value_.index() != 0; }
+
+    bool operator==(Stop const&) const = default;
+
+private:
+    Value value_{};
+};
+
+/// How tokens are drawn.
+struct SamplingParams {
+    /// Empty: as many as the model's context holds. Some servers want a number.
+    std::optional<std::int64_t> max_tokens{};
+    /// The same seed gives the same samples. Empty: chosen by the server.
+    std::optional<std::uint64_t> seed{};
+    Stop stop{};
+    /// 0 always takes the likeliest token.
+    double temperature{1};
+    /// Only the k likeliest tokens; -1: all.
+    std::int64_t top_k{-1};
+    /// Only the likeliest tokens that together reach this probability; 1: all.
+    double top_p{1};
+
+    bool operator==(SamplingParams const&) const = default;
+};
+
+/// How many samples, and what to report beside their tokens.
+struct SampleOptions {
+    std::int64_t num_samples{1};
+    /// The log-probability of each prompt token.
+    bool include_prompt_logprobs{false};
+    /// The k likeliest tokens at each prompt position.
+    std::int64_t topk_prompt_logprobs{0};
+    /// The k likeliest tokens at each sampled position.
+    std::int64_t topk_sample_logprobs{0};
+    /// int64, [prompt length - 1, K], dense or CSR: cell [i, j] names a token whose
+    /// log-probability at prompt position i + 1 is wanted; -1: none.
+    std::optional<TensorData> target_prompt_logprobs{};
+    /// k tokens drawn at each prompt position but the first.
+    std::int64_t prompt_alt_tokens_k{0};
+    /// Only the last n prompt tokens are scored. Needs `include_prompt_logprobs`.
+    std::optional<std::int64_t> prompt_logprobs_last_n{};
+
+    bool operator==(SampleOptions const&) const = default;
+};
+
+/// Why a sample ended.
+enum class StopReason : std::uint8_t {
+    stop,    ///< at a stop text, a stop token or the end of the sequence
+    length,  ///< `max_tokens` were drawn
+};
+
+struct TokenLogprob {
+    Token token{0};
+    float logprob{0};
+
+    bool operator==(TokenLogprob const&) const = default;
+};
+
+/// One row per position; a position that was not scored has none.
+using TopkLogprobs = std::vector<std::optional<std::vector<TokenLogprob>>>;
+
+/// One completion.
+struct SampledSequence {
+    StopReason stop_reason{StopReason::stop};
+    std::vector<Token> tokens{};
+    /// One per token.
+    std::optional<std::vector<float>> logprobs{};
+    /// One row per token, if asked for.
+    std::optional<TopkLogprobs> topk_logprobs{};
+    /// By which training data can name this sequence. Empty if the server gives none.
+    std::string sequence_id{};
+
+    bool operator==(SampledSequence const&) const = default;
+};
+
+/// Tokens drawn at prompt positions, int64, and their log-probabilities, float32, both
+/// [prompt length - 1, k]; row i is for position i + 1.
+struct PromptAltTokens {
+    TensorData tokens{};
+    TensorData logprobs{};
+
+    bool operator==(PromptAltTokens const&) const = default;
+};
+
+/// The answer to one `sample`.
+struct SampleResponse {
+    std::vector<SampledSequence> sequences{};
+    /// One per prompt token; none where nothing was scored, as for the first.
+    std::optional<std::vector<std::optional<float>>> prompt_logprobs{};
+    std::optional<TopkLogprobs> topk_prompt_logprobs{};
+    /// How many prompt tokens the server had already computed.
+    std::int64_t prompt_cache_hit_tokens{0};
+    /// float32, in the layout that was asked for.
+    std::optional<TensorData> target_prompt_logprobs{};
+    std::optional<PromptAltTokens> prompt_alt_tokens{};
+
+    bool operator==(SampleResponse const&) const = default;
+};
+
+}  // namespace tinkxx
