@@ -2,14 +2,15 @@
 
 #include <tinkxx/error.hpp>
 
+#include "wire/telemetry.hpp"
+
 #include <boost/json/object.hpp>
 
-#include <cstdint>
 #include <string_view>
 
 namespace tinkxx::service {
 
-enum class Severity : std::uint8_t { debug, info, warning, error, critical };
+using wire::Severity;
 
 /// Takes what the service shall know about this client's troubles (R-TEL). Loop thread only.
 /// Whoever reports holds a pointer that is null while telemetry is off.
