@@ -14,10 +14,6 @@ class BillingPause;
 /// Whether a logical request may be made again after this error: timeouts, lost connections, 408,
 /// 409, 429 and 5xx (R-RETRY-80).
 [[nodiscard]] bool repeats_submit(Error const& error) noexcept;
-/// Whether the user can mend it, for the wording of telemetry and command line (R-RETRY-21): a
-/// request that failed by its own fault, or a status of 400–499 other than 408, of the error or
-/// of a cause of it.
-[[nodiscard]] bool is_user_error(Error const& error) noexcept;
 
 /// Decides what follows each failure of one logical request: the second layer of retries, around
 /// whole HTTP calls (R-RETRY-80..82). Touches no socket and reads no clock.

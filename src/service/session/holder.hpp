@@ -1,0 +1,199 @@
+#pragma once
+
+#include <tinkxx/result.hpp>
+
+#include "base/intrusive_list.hpp"
+#include "service/session/heartbeat.hpp"
+#include "service/session/holder_config.hpp"
+#include "service/session/service_call.hpp"
+#include "service/session/service_context.hpp"
+#include "service/session/start_up.hpp"
+#include "wire/service_messages.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tinkxx::service {
+
+class HolderCredential;
+class ProcessRunner;
+
+/// Told once how the start-up of a holder ended. `forget` it before it goes away.
+class ReadyWaiter {
+public:
+    /// On the loop, never inside `when_ready`.
+    virtual void on_ready(Result<void> outcome) = 0;
+
+protected:
+    ~ReadyWaiter() = default;
+
+private:
+    friend class Holder;
+    base::ListLinks<ReadyWaiter> links_{};
+};
+
+/// Something that lives on a holder and ends with it: telemetry, completion polls, the queue of
+/// cancellations, operations under way. Loop thread only.
+class HolderPart {
+public:
+    /// The holder has become ready.
+    virtual void on_holder_ready() {}
+    /// The holder closes: end polls and operations, begin nothing new. `finished` if the session
+    /// was ended on the server too. The part may remove itself.
+    virtual void on_holder_closing(bool /*finished*/) {}
+    /// Then: send what is queued, until `deadline` at the latest, and call `done` once, which may
+    /// be inside this call. HTTP calls can still be made.
+    virtual void drain(TimePoint /*deadline*/, std::function<void()> done) { done(); }
+
+protected:
+    ~HolderPart() = default;
+
+private:
+    friend class Holder;
+    base::ListLinks<HolderPart> links_{};
+};
+
+/// How a session is to end on the server (R-SESS-22).
+struct Finish {
+    wire::FinishReason reason{wire::FinishReason::success};
+    std::optional<std::string> detail{};
+};
+
+/// What the clients made from one `ServiceClient` share: configuration, credentials, the session
+/// and its heartbeat (R-CONF-41). Made on any thread, held by a `std::shared_ptr`; then, but for
+/// what says otherwise, for the loop thread only.
+///
+/// Once it was started it stays until it is closed or the runtime shuts down.
+class Holder final : public std::enable_shared_from_this<Holder>,
+                     private detail::Resident,
+                     private ServiceCall::Listener {
+public:
+    using Done = std::function<void(Result<void>)>;
+
+    /// `snapshot` makes a shadow, on a session that exists (R-SESS-31). Without a `runner` commands
+    /// are run as processes.
+    Holder(HolderConfig config, HolderKind kind, std::shared_ptr<detail::RuntimeCore> runtime,
+           std::shared_ptr<Transport> transport, std::optional<SessionSnapshot> snapshot = {},
+           std::shared_ptr<ProcessRunner> runner = {});
+    ~Holder() override;
+
+    // Any thread.
+    [[nodiscard]] HolderKind kind() const noexcept { return kind_; }
+    [[nodiscard]] HolderConfig const& config() const noexcept { return config_; }
+    [[nodiscard]] HttpContext& http() const noexcept { return *http_; }
+    /// Equal for holders that talk to one service with one account: limits are shared by these
+    /// (R-CONF-11). The second is a secret.
+    [[nodiscard]] std::string const& endpoint_key() const noexcept;
+    [[nodiscard]] std::string_view credential_identity() const noexcept;
+    /// R-SESS-03, R-SESS-04: each gives 0, 1, 2 …
+    [[nodiscard]] std::int64_t next_model_seq() noexcept { return model_seq_++; }
+    [[nodiscard]] std::int64_t next_sampling_session_seq() noexcept { return sampling_seq_++; }
+    [[nodiscard]] std::int64_t next_custom_loss_seq() noexcept { return custom_loss_seq_++; }
+
+    /// Begins the start-up, unless it is under way or done. Harmless once closed.
+    void start();
+    /// Starts, and tells `waiter` from the loop once that has ended: at the next turn if it has. A
+    /// start-up that failed fails all who wait; who comes later has it tried again.
+    void when_ready(ReadyWaiter& waiter);
+    /// `waiter` is not told any more. Harmless if it does not wait.
+    void forget(ReadyWaiter& waiter) noexcept;
+    [[nodiscard]] bool ready() const noexcept { return ready_ && !closing_; }
+    [[nodiscard]] bool closing() const noexcept { return closing_; }
+    /// Why no call can be made any more (R-CONF-45), or nothing.
+    [[nodiscard]] std::optional<Error> refusal(std::string_view operation) const;
+    /// `client config: attempt 3, next attempt in 4 s; last: …`; empty once ready.
+    [[nodiscard]] std::string standing() const;
+
+    [[nodiscard]] ServiceContext& context() noexcept { return context_; }
+    [[nodiscard]] BillingPause& billing() noexcept { return context_.billing(); }
+    [[nodiscard]] Telemetry* telemetry() const noexcept { return context_.telemetry(); }
+    /// Null: off. It outlives the holder or is taken back.
+    void set_telemetry(Telemetry* telemetry) noexcept { context_.set_telemetry(telemetry); }
+
+    // Once ready.
+    [[nodiscard]] wire::ClientFlags const& flags() const noexcept { return start_up_.flags(); }
+    /// As the server said last: read anew for every use (R-CONF-31).
+    [[nodiscard]] wire::DynamicFlags const& dynamic() const noexcept { return dynamic_; }
+    /// Empty for a holder without a session.
+    [[nodiscard]] std::string const& session_id() const noexcept { return start_up_.session_id(); }
+    // With the caller's choice in place of the server's, and that in place of the baseline
+    // (R-CONF-22, R-CONF-24).
+    [[nodiscard]] std::int64_t sample_bytes_budget() const noexcept;
+    [[nodiscard]] std::int64_t max_concurrent_samples() const noexcept;
+    [[nodiscard]] std::int64_t download_budget() const noexcept;
+    [[nodiscard]] std::int64_t chunk_items() const noexcept;
+    [[nodiscard]] std::int64_t chunk_bytes() const noexcept;
+    [[nodiscard]] std::int64_t forward_backward_budget() const noexcept;
+    [[nodiscard]] bool completion_poll() const noexcept;
+    [[nodiscard]] bool join_sampling_session() const noexcept;
+    /// What a shadow is made from.
+    [[nodiscard]] SessionSnapshot snapshot() const;
+    /// The token that is held, or the key if that is one itself; null if neither (R-AUTH-30).
+    [[nodiscard]] Credential identity_token() const;
+
+    void add(HolderPart& part) noexcept;
+    void remove(HolderPart& part) noexcept;
+
+    /// Ends everything in the order of R-SESS-24, then calls `done` on the loop: with the failure
+    /// of the finish, if there was one. Those who wait get a cancellation error. A second close
+    /// waits for the first and succeeds.
+    void close(std::optional<Finish> finish, Done done);
+
+private:
+    class Beat;
+    class Refresh;
+    class Later;
+
+    void on_response(HttpResponse response) override;
+    void on_error(Error error) override;
+    void on_shutdown() noexcept override;
+
+    [[nodiscard]] bool usable();
+    void next_step();
+    void step_failed(Error error);
+    void became_ready();
+    void tell_waiters(Result<void> const& outcome);
+    void log_messages();
+    void stop();
+    void drain();
+    void drained();
+    void finished(Result<void> outcome);
+    void end(Result<void> const& outcome) noexcept;
+
+    HolderConfig const config_;
+    HolderKind const kind_;
+    std::shared_ptr<HolderCredential> const credential_;
+    std::shared_ptr<HttpContext> const http_;
+    std::atomic<std::int64_t> model_seq_{0};
+    std::atomic<std::int64_t> sampling_seq_{0};
+    std::atomic<std::int64_t> custom_loss_seq_{0};
+
+    // From here on for the loop thread only.
+    ServiceContext context_;
+    StartUp start_up_;
+    wire::DynamicFlags dynamic_{};
+    ServiceCall call_;
+    std::unique_ptr<Later> later_;
+    std::unique_ptr<Beat> beat_;
+    std::unique_ptr<Refresh> refresh_;
+    base::IntrusiveList<ReadyWaiter, &ReadyWaiter::links_> waiters_{};
+    base::IntrusiveList<HolderPart, &HolderPart::links_> parts_{};
+    std::shared_ptr<Holder> self_{};  // from the start until the end
+    bool resident_{false};
+    bool starting_{false};
+    bool ready_{false};
+    bool closing_{false};
+    bool finishing_{false};
+    bool ended_{false};
+    std::size_t draining_{0};
+    std::optional<Result<void>> outcome_{};  // of the close
+    std::vector<Done> dones_{};
+};
+
+}  // namespace tinkxx::service
