@@ -247,6 +247,8 @@ public:
     void value(double number);
     void value(boost::json::value const& any);
     void value(boost::json::object const& any);
+    /// As base64 text.
+    void bytes(std::string_view bytes);
 
     void list(std::span<std::int32_t const> numbers);
     void list(std::span<std::int64_t const> numbers);

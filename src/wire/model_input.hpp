@@ -1,0 +1,24 @@
+#pragma once
+
+#include <tinkxx/result.hpp>
+#include <tinkxx/types/model_input.hpp>
+
+#include "wire/json.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace tinkxx::wire {
+
+[[nodiscard]] std::string_view to_string(ImageFormat format) noexcept;
+
+/// The number of tokens of a chunk or of a whole input, or the error that says why nobody knows.
+[[nodiscard]] Result<std::int64_t> token_count(ModelInputChunk const& chunk);
+[[nodiscard]] Result<std::int64_t> token_count(ModelInput const& input);
+/// The number of tokens, if all chunks know theirs.
+[[nodiscard]] std::optional<std::int64_t> known_length(ModelInput const& input);
+
+/// `{"chunks":[…]}` (R-WIRE-02).
+void write(JsonOut& json, ModelInput const& input);
+
+}  // namespace tinkxx::wire
