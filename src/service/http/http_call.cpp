@@ -181,7 +181,9 @@ void HttpCall::follow(HttpRetry::Action action, Timing const& timing) {
         head_ = {};
         state_ = State::waiting;
         auto& scheduler = context_->scheduler();
-        scheduler.arm(*this, scheduler.now() + again->delay, Precision::exact);
+        retry_at_ = scheduler.now() + again->delay;
+        retry_reason_ = std::move(again->why);
+        scheduler.arm(*this, retry_at_, Precision::exact);
     } else if (auto* failed = std::get_if<HttpRetry::Fail>(&action)) {
         context_->note_deprecation(order_.operation, head_.headers);
         fail(std::move(failed->error));
@@ -269,6 +271,7 @@ void HttpCall::end() noexcept {
     if (next_ != nullptr || context_->newest_ == this) context_->detach(*this);
     state_ = State::idle;
     refusal_.reset();
+    retry_reason_.clear();
     credential_.reset();
     order_ = {};
     head_ = {};

@@ -70,6 +70,12 @@ public:
 
     [[nodiscard]] bool under_way() const noexcept { return state_ != State::idle; }
     [[nodiscard]] int retries() const noexcept { return retry_ ? retry_->retries() : 0; }
+    [[nodiscard]] bool waits_for_credential() const noexcept { return state_ == State::credential; }
+    /// While it waits for its next attempt: when that is, and why the last one came to nothing.
+    [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept {
+        return state_ == State::waiting ? std::optional{retry_at_} : std::nullopt;
+    }
+    [[nodiscard]] std::string const& retry_reason() const noexcept { return retry_reason_; }
 
 private:
     friend class HttpContext;
@@ -113,6 +119,8 @@ private:
     Credential credential_{};  ///< what was sent last, to be kept out of errors
     std::optional<ErrorDetails> refusal_{};
     TimePoint started_{};
+    TimePoint retry_at_{};
+    std::string retry_reason_{};
     Call call_{};
     Head head_{};
     std::string body_{};
