@@ -1,0 +1,57 @@
+#pragma once
+
+#include "service/session/holder.hpp"
+#include "service/session/service_call.hpp"
+#include "service/session/service_context.hpp"
+#include "wire/service_messages.hpp"
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tinkxx::service {
+
+/// Tells the server which accepted samples nobody waits for any more (R-FUT-70 … R-FUT-72), in
+/// batches; per holder. Loop thread only; destroying it drops what was not sent.
+class CancelQueue final : public HolderPart, private Timer {
+public:
+    using Flags = std::function<wire::DynamicFlags()>;
+    /// Beyond so many the oldest are dropped: the server finds out by itself.
+    static constexpr std::size_t most_queued = 100'000;
+
+    /// `flags` is asked at the moment of use (R-CONF-32). The context outlives this.
+    CancelQueue(ServiceContext& context, Flags flags);
+    ~CancelQueue();
+
+    /// Nothing is queued while the flag is off, or once the holder closes.
+    void cancel(std::string request_id);
+    [[nodiscard]] std::size_t queued() const noexcept { return queue_.size(); }
+    [[nodiscard]] std::size_t under_way() const noexcept { return open_; }
+
+    /// A session that was ended on the server needs no cancels any more.
+    void on_holder_closing(bool finished) override;
+    /// Sends what is queued; what `deadline` finds unsent is dropped.
+    void drain(TimePoint deadline, std::function<void()> done) override;
+
+private:
+    class Sending;
+
+    void on_time() override;
+    void send_batch();
+    void sent(Sending& sending);
+    void drop_all() noexcept;
+    void drained();
+
+    ServiceContext* context_;
+    Flags flags_;
+    std::deque<std::string> queue_{};
+    std::vector<std::unique_ptr<Sending>> batch_{};
+    std::size_t open_{0};
+    std::function<void()> done_{};
+    bool closing_{false};
+};
+
+}  // namespace tinkxx::service

@@ -1,0 +1,176 @@
+#pragma once
+
+#include <tinkxx/http.hpp>
+#include <tinkxx/types/queue_state.hpp>
+
+#include "service/futures/poll_machine.hpp"
+#include "service/http/http_call.hpp"
+#include "service/limits/permits.hpp"
+#include "service/session/service_context.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tinkxx::service {
+
+/// What the polls of one client share. Outlives them. Loop thread only.
+class FutureSurroundings {
+public:
+    /// `context` and `downloads` outlive this.
+    FutureSurroundings(ServiceContext& context, ByteBudget& downloads, PollRules rules = {});
+
+    [[nodiscard]] ServiceContext& context() const noexcept { return *context_; }
+    [[nodiscard]] HttpContext& http() const noexcept { return context_->http(); }
+    [[nodiscard]] Scheduler& scheduler() const noexcept { return http().scheduler(); }
+    [[nodiscard]] ByteBudget& downloads() const noexcept { return *downloads_; }
+    [[nodiscard]] PollRules const& rules() const noexcept { return rules_; }
+    [[nodiscard]] std::string const& url() const noexcept { return url_; }
+    /// The lines of every poll; of those for results that may come as protobuf (R-FUT-01).
+    [[nodiscard]] std::shared_ptr<Headers const> const& headers(bool protobuf) const noexcept {
+        return protobuf ? protobuf_headers_ : http().json_headers();
+    }
+    /// Asks whether a 402 is waited out, and logs what there is to say (R-SAMP-51).
+    [[nodiscard]] std::optional<std::chrono::nanoseconds> billing_pause(Error const& error) const;
+
+private:
+    ServiceContext* context_;
+    ByteBudget* downloads_;
+    PollRules rules_;
+    std::string url_;
+    std::shared_ptr<Headers const> protobuf_headers_;
+};
+
+/// A promise of the server that shall be kept.
+struct FutureOrder {
+    std::string request_id{};
+    /// As R-FUT-01 lists them, e.g. `Sample`. Points to text that stays.
+    std::string_view request_type{};
+    /// Whether the result may come as protobuf.
+    bool protobuf_wanted{false};
+    /// From the start of the submit to its answer.
+    std::chrono::nanoseconds submit_roundtrip{0};
+    /// Size of the result if the completion poll told it; 0: unknown (R-FUT-63).
+    std::int64_t known_payload_bytes{0};
+    TimePoint deadline{TimePoint::max()};
+    /// Further lines of each poll; none of a name that the client's lines have.
+    Headers headers{};
+    /// For observers of HTTP.
+    Metadata metadata{};
+};
+
+/// A result as it came, to be decoded elsewhere.
+struct FutureResult {
+    std::string body{};
+    bool protobuf{false};
+    /// Where in `body` the result is: all of it, unless it came in an envelope.
+    std::size_t offset{0};
+    std::size_t size{0};
+
+    [[nodiscard]] std::string_view view() const noexcept {
+        return std::string_view{body}.substr(offset, size);
+    }
+};
+
+/// Where a poll stands, for those who wonder what takes so long.
+struct PollStanding {
+    enum class Doing : std::uint8_t {
+        nothing,
+        polling,      ///< a request is under way
+        waiting,      ///< until the next poll
+        download,     ///< for bytes of the download budget
+        classifying,  ///< a large answer is looked at
+    };
+    Doing doing{Doing::nothing};
+    /// Since when the promise is polled for, and since when it does the above.
+    TimePoint since{};
+    TimePoint doing_since{};
+    /// Polls begun.
+    std::int64_t polls{0};
+    /// While it waits: until when, and why.
+    std::optional<TimePoint> until{};
+    PollWait why{PollWait::none};
+    /// What the service said last about its queue; the text is valid until it says more.
+    std::optional<QueueState> queue_state{};
+    std::string_view queue_reason{};
+    /// Why the last poll that failed did; empty if none did.
+    std::string_view last_failure{};
+};
+
+/// Asks for the result of one promise until it is there or cannot come (R-FUT-01 … R-FUT-40): a
+/// member of the operation that needs it. May be started again once it is over.
+///
+/// Loop thread only. Destroying it cancels. If the client closes while a poll waits, the next one
+/// ends with a cancellation error; if the runtime shuts down meanwhile, its owner ends it.
+class FuturePoll final : private HttpCall::Listener, private Timer, private PermitWaiter {
+public:
+    /// Told exactly one of the first two, never from inside `start` or `cancel`. Inside any of
+    /// these the poll may be destroyed, cancelled or, once it is over, started again.
+    class Listener {
+    public:
+        virtual void on_result(FutureResult result) = 0;
+        virtual void on_error(Error error) = 0;
+        /// Every report of the server, changed or not (R-FUT-31). What it throws is logged.
+        virtual void on_queue_state(QueueState /*state*/, std::string const& /*reason*/) {}
+
+    protected:
+        ~Listener() = default;
+    };
+
+    FuturePoll(FutureSurroundings const& around, Listener& listener) noexcept;
+    ~FuturePoll();
+
+    /// Begins. None may be under way.
+    void start(FutureOrder order);
+    /// Ends it without a word to the listener: sleeps, waits for permits and calls alike
+    /// (R-FUT-22). Harmless if none is under way.
+    void cancel() noexcept;
+
+    [[nodiscard]] bool under_way() const noexcept { return doing_ != Doing::nothing; }
+    [[nodiscard]] PollStanding standing() const noexcept;
+
+private:
+    using Doing = PollStanding::Doing;
+    struct Classification;
+
+    void on_response(HttpResponse response) override;
+    void on_error(Error error) override;
+    void on_time() override;
+    void on_permit() override;
+
+    void enter(Doing doing) noexcept;
+    void acquire(std::int64_t bytes);
+    void send_or_expire();
+    void send();
+    void wait(PollMachine::Poll const& poll);
+    void classify(HttpResponse response);
+    void on_classified(std::string body, wire::FutureAnswer answer);
+    void take(wire::FutureAnswer const& answer, std::string body);
+    void follow(PollMachine::Step step, ErrorDetails const& cause);
+    void report(PollMachine::Step const& step, ErrorDetails const& cause) const;
+    void tell_queue_state(wire::QueueReport queue);
+    void fail(ErrorDetails error, bool with_request);
+    void end() noexcept;
+    [[nodiscard]] Headers lines(std::int64_t iteration) const;
+
+    FutureSurroundings const* around_;
+    Listener* listener_;
+    HttpCall http_;
+    FutureOrder order_{};
+    std::optional<PollMachine> machine_{};
+    std::shared_ptr<Classification> classification_{};
+    Permit permit_{};
+    std::int64_t wanted_bytes_{0};
+    TimePoint doing_since_{};
+    TimePoint until_{};
+    std::string queue_reason_{};
+    std::optional<QueueState> queue_state_{};
+    PollWait why_{PollWait::none};
+    Doing doing_{Doing::nothing};
+};
+
+}  // namespace tinkxx::service
