@@ -13,9 +13,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <typeindex>
 #include <utility>
 
 namespace tinkxx::detail {
@@ -118,6 +120,7 @@ struct RuntimeCore::Impl {
 
     // Loop thread only.
     Resident* newest{};
+    std::map<std::type_index, std::shared_ptr<void>> parts;
 
     std::atomic<bool> closing{false};
     /// The residents were told. Written by the loop.
@@ -391,6 +394,8 @@ void RuntimeCore::add(Resident& resident) {
 void RuntimeCore::remove(Resident& resident) noexcept {
     if (resident.core_ == this) impl_->unlink(resident);
 }
+
+std::shared_ptr<void>& RuntimeCore::part_of(std::type_index type) { return impl_->parts[type]; }
 
 bool RuntimeCore::poll(nanoseconds limit) {
     auto& impl = *impl_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeindex>
 #include <utility>
 
 namespace tinkxx::base {
@@ -70,6 +71,15 @@ public:
     Pumped pump(Readiness const& what, std::optional<std::chrono::nanoseconds> limit) override;
     void wake() noexcept override;
 
+    /// The one `T` of this runtime, which its clients share; made when first asked for, and gone
+    /// with the core. Loop thread only.
+    template <class T>
+    [[nodiscard]] std::shared_ptr<T> part() {
+        auto& slot = part_of(typeid(T));
+        if (!slot) slot = std::make_shared<T>();
+        return std::static_pointer_cast<T>(slot);
+    }
+
     /// Loop thread only. A resident that is added after the shutdown is told at once.
     void add(Resident& resident);
     void remove(Resident& resident) noexcept;
@@ -79,6 +89,8 @@ public:
 
 private:
     friend class Resident;
+    [[nodiscard]] std::shared_ptr<void>& part_of(std::type_index type);
+
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };

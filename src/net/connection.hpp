@@ -1,6 +1,6 @@
 #pragma once
 
-#include "net/intrusive_list.hpp"
+#include "base/intrusive_list.hpp"
 
 #include "base/event_loop.hpp"
 
@@ -12,6 +12,9 @@ namespace tinkxx::net {
 
 class Exchange;
 class Pool;
+
+/// How many full buffers a connection takes from its stream before others have their turn.
+inline constexpr int max_reads_in_a_row = 4;
 
 /// One established connection of a pool. Its owner is the transport, which deletes it at the
 /// end of the turn in which it closed.
@@ -36,8 +39,8 @@ public:
 
     [[nodiscard]] Pool& pool() const noexcept { return pool_; }
 
-    ListLinks<Connection> links{};    ///< among all of the pool
-    ListLinks<Connection> by_load{};  ///< among those of equal load
+    base::ListLinks<Connection> links{};    ///< among all of the pool
+    base::ListLinks<Connection> by_load{};  ///< among those of equal load
     std::uint16_t load{0};            ///< exchanges on it
     std::uint16_t bucket{0};          ///< the load it is filed under
     bool was_ready{false};            ///< it could take exchanges at some time

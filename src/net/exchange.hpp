@@ -2,7 +2,7 @@
 
 #include "net/content_decoder.hpp"
 #include "net/header_block.hpp"
-#include "net/intrusive_list.hpp"
+#include "base/intrusive_list.hpp"
 
 #include <tinkxx/transport.hpp>
 
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] bool ended() const noexcept { return phase_ == Phase::ended; }
     [[nodiscard]] bool paused() const noexcept { return paused_; }
 
-    ListLinks<Exchange> links{};  ///< in the queue of `pool`, or among those of `connection`
+    base::ListLinks<Exchange> links{};  ///< in the queue of `pool`, or among those of `connection`
     Pool* pool{nullptr};          ///< whose queue or quota it is in
     Connection* connection{nullptr};
     /// HTTP/2: the stream, how much of the body went into frames, and where in the connection's

@@ -21,6 +21,8 @@ namespace beast_http = boost::beast::http;
 using boost::beast::string_view;
 using ErrorCode = boost::beast::error_code;
 
+constexpr int max_interim_answers = 100;
+
 /// Reads one answer, handing each piece of its body on as it lies in the read buffer.
 class Http1Connection::Parser final : public beast_http::basic_parser<false> {
 public:
@@ -148,6 +150,7 @@ void Http1Connection::start(Exchange& exchange) {
     parser_ = std::make_unique<Parser>(*this, exchange.request().method == "HEAD",
                                        transport.options().max_header_bytes);
     compose_head(exchange);
+    interim_answers_ = 0;
     written_ = 0;
     to_write_ = head_.size() + exchange.request().body.size();
 
@@ -241,7 +244,7 @@ void Http1Connection::on_turn_end() {
 
 void Http1Connection::on_readable() {
     auto const buffer = pool().transport().read_buffer();
-    for (;;) {
+    for (int reads = 1;; ++reads) {
         if (closed_ || !later_why_.empty()) return;
         if (exchange_ != nullptr && exchange_->paused()) return;  // `resume` reads on
         auto const result = stream_->read(buffer);
@@ -271,7 +274,8 @@ void Http1Connection::on_readable() {
             whole.erase(0, whole.size() - left);
             unparsed_ = std::move(whole);
         }
-        if (result.bytes < buffer.size() && !closed_) {
+        // A server that sends faster than we read must not keep the loop from all else.
+        if ((result.bytes < buffer.size() || reads == max_reads_in_a_row) && !closed_) {
             if (exchange_ == nullptr || !exchange_->paused()) stream_->want_read();
             return;
         }
@@ -313,6 +317,11 @@ std::size_t Http1Connection::consume(std::span<char const> data) {
             if (parser_->status() == 101) {
                 close(FailureKind::protocol,
                       std::string{stream_->peer()} + " switched protocols without being asked");
+                return 0;
+            }
+            if (++interim_answers_ > max_interim_answers) {
+                close(FailureKind::protocol,
+                      std::string{stream_->peer()} + " sent interim answers without end");
                 return 0;
             }
             parser_ = std::make_unique<Parser>(*this, exchange_->request().method == "HEAD",

@@ -53,6 +53,7 @@ private:
     TimePoint idle_since_{};
     bool used_{false};
     bool reusable_{true};
+    int interim_answers_{0};
     bool closed_{false};
     FailureKind later_kind_{FailureKind::reset};
     std::string later_why_;

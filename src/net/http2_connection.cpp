@@ -510,7 +510,7 @@ bool Http2Connection::close_if_broken() {
 
 void Http2Connection::on_readable() {
     auto const buffer = pool().transport().read_buffer();
-    for (;;) {
+    for (int reads = 1;; ++reads) {
         if (closed_) return;
         auto const result = stream_->read(buffer);
         switch (result.status) {
@@ -551,7 +551,7 @@ void Http2Connection::on_readable() {
             close(FailureKind::reset, peer() + " ended the connection" + reason_in_brackets());
             return;
         }
-        if (result.bytes < buffer.size()) {
+        if (result.bytes < buffer.size() || reads == max_reads_in_a_row) {
             stream_->want_read();
             return;
         }

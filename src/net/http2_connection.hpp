@@ -54,7 +54,7 @@ private:
 
     std::unique_ptr<Stream> stream_;
     std::unique_ptr<nghttp2_session, SessionDeleter> session_;
-    IntrusiveList<Exchange, &Exchange::links> exchanges_;
+    base::IntrusiveList<Exchange, &Exchange::links> exchanges_;
     std::vector<nghttp2_nv> lines_;  // reused for each request
     std::string names_;              // lower-case names of a request's own headers
     std::string output_;

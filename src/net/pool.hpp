@@ -3,7 +3,7 @@
 #include "net/connection.hpp"
 #include "net/dialer.hpp"
 #include "net/exchange.hpp"
-#include "net/intrusive_list.hpp"
+#include "base/intrusive_list.hpp"
 
 #include "base/event_loop.hpp"
 
@@ -37,7 +37,7 @@ public:
     [[nodiscard]] Connection* most() const noexcept;
 
 private:
-    using Bucket = IntrusiveList<Connection, &Connection::by_load>;
+    using Bucket = base::IntrusiveList<Connection, &Connection::by_load>;
     std::array<Bucket, max_load> buckets_;
     std::array<std::uint64_t, 2> used_{};
 };
@@ -105,11 +105,11 @@ private:
     HttpVersion version_;
     enum class Protocol : std::uint8_t { unknown, http1, http2 } protocol_{Protocol::unknown};
 
-    IntrusiveList<Connection, &Connection::links> connections_;
+    base::IntrusiveList<Connection, &Connection::links> connections_;
     LoadIndex with_room_;
     std::size_t ready_{0};  // connections that were ready at least once and are not closed
     std::vector<std::unique_ptr<Opening>> openings_;
-    std::array<IntrusiveList<Exchange, &Exchange::links>, purpose_count> waiting_;
+    std::array<base::IntrusiveList<Exchange, &Exchange::links>, purpose_count> waiting_;
     std::array<std::uint32_t, purpose_count> active_{};
     std::array<std::uint32_t, purpose_count> quota_{};
     std::size_t waiting_count_{0};

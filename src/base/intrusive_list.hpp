@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace tinkxx::net {
+namespace tinkxx::base {
 
 /// The links of an object that is in at most one `IntrusiveList` at a time.
 template <class T>
@@ -53,4 +53,4 @@ private:
     std::size_t size_{0};
 };
 
-}  // namespace tinkxx::net
+}  // namespace tinkxx::base
