@@ -1,0 +1,111 @@
+#pragma once
+
+#include <tinkxx/error.hpp>
+#include <tinkxx/retry_budget.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tinkxx {
+
+/// A set of HTTP statuses, written as single ones and ranges: `{408, 409, {500, 599}}`.
+class StatusSet {
+public:
+    struct Range {
+        int first{0};
+        int last{0};
+
+        Range() = default;
+        Range(int only) : first{only}, last{only} {}
+        Range(int from, int to) : first{from}, last{to} {}
+        bool operator==(Range const&) const = default;
+    };
+
+    StatusSet() = default;
+    StatusSet(std::initializer_list<Range> ranges) : ranges_{ranges} {}
+
+    [[nodiscard]] bool contains(int status) const noexcept;
+    [[nodiscard]] std::vector<Range> const& ranges() const noexcept { return ranges_; }
+
+    bool operator==(StatusSet const&) const = default;
+
+private:
+    std::vector<Range> ranges_{};
+};
+
+/// Decides about errors that no other rule calls retryable. Called on the I/O thread: be quick.
+/// Two are equal if they are the same object.
+using RetryPredicate = std::shared_ptr<std::function<bool(Error const&)> const>;
+
+/// How failed samples are repeated. Every field has a working default; one set of fields gives
+/// one handler, which all samplers of one session with equal settings share.
+///
+///     auto sampler = service.create_sampling_client("Qwen/Qwen3-8B",
+///                                                   RetryConfig{.progress_timeout = 30min});
+struct RetryConfig {
+    /// Samples that one sampler may have under way. Empty: what the server says, else 1000; no
+    /// limit with the completion poll.
+    std::optional<std::int64_t> max_connections{};
+    /// If no sample of the sampler succeeds for so long, all of them fail as stuck.
+    std::chrono::milliseconds progress_timeout{std::chrono::minutes{120}};
+    /// The wait before the first repetition; it doubles with each.
+    std::chrono::milliseconds retry_delay_base{500};
+    std::chrono::milliseconds retry_delay_max{std::chrono::seconds{10}};
+    /// Each wait is changed by up to this part of itself, up or down.
+    double jitter_factor{0.25};
+    /// False: every failure surfaces at once, refusals for load (429) among them.
+    bool enable_retry_logic{true};
+    /// False: `progress_timeout` is without effect.
+    bool enable_stuck_detection{true};
+    std::vector<ErrorKind> retryable_errors{ErrorKind::timeout, ErrorKind::connection,
+                                            ErrorKind::promise_lost};
+    StatusSet retryable_statuses{408, 409, 429, {500, 599}};
+    /// Empty: no further errors are retryable.
+    RetryPredicate retry_if{};
+    /// Repetitions of one sample. Empty: no limit.
+    std::optional<std::int64_t> max_retries{};
+    /// Repetitions of all samples of one handler together. Empty: no limit.
+    std::optional<RetryBudget> retry_budget{};
+    /// Samplers with the same key share one semaphore, of the size that the first one asks for.
+    /// Empty: each handler has its own.
+    std::string semaphore_key{};
+
+    /// Throws `ValidationError`, naming field and value, for settings that cannot work.
+    void validate() const;
+
+    bool operator==(RetryConfig const&) const = default;
+};
+
+/// Settings for one call, in place of the sampler's; what is empty stays as it is there.
+struct RetryOverrides {
+    std::optional<std::int64_t> max_connections{};
+    std::optional<std::chrono::milliseconds> progress_timeout{};
+    std::optional<std::chrono::milliseconds> retry_delay_base{};
+    std::optional<std::chrono::milliseconds> retry_delay_max{};
+    std::optional<double> jitter_factor{};
+    std::optional<bool> enable_retry_logic{};
+    std::optional<bool> enable_stuck_detection{};
+    std::optional<std::vector<ErrorKind>> retryable_errors{};
+    std::optional<StatusSet> retryable_statuses{};
+    RetryPredicate retry_if{};
+    std::optional<std::int64_t> max_retries{};
+
+    [[nodiscard]] RetryConfig over(RetryConfig config) const;
+
+    bool operator==(RetryOverrides const&) const = default;
+};
+
+}  // namespace tinkxx
+
+/// Covers every field that equality covers.
+template <>
+struct std::hash<tinkxx::RetryConfig> {
+    std::size_t operator()(tinkxx::RetryConfig const& config) const noexcept;
+};

@@ -1,0 +1,227 @@
+#include "service/retry/retry_handler.hpp"
+
+#include "service/retry/retry_delay.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace tinkxx::service {
+namespace {
+
+constexpr std::chrono::seconds between_lines{2};
+constexpr std::size_t longest_error_name = 200;
+constexpr std::size_t most_error_names = 1000;
+
+std::string histogram_name(Error const& error) {
+    std::string const message = error.what();
+    auto name =
+        std::string{to_string(error.kind())} + ": " + (message.empty() ? "no message" : message);
+    if (name.size() > longest_error_name) name.resize(longest_error_name);
+    return name;
+}
+
+}  // namespace
+
+bool HandledCall::enter(std::shared_ptr<RetryHandler> handler,
+                        std::shared_ptr<RetryConfig const> config, bool stuck_detection) {
+    handler_ = std::move(handler);
+    config_ = std::move(config);
+    watched_ = stuck_detection && config_->enable_stuck_detection;
+    ++handler_->waiting_;
+    place_ = Place::waiting;
+    if (handler_->limit_ && !handler_->limit_->acquire(*this)) return false;
+    has_permit_ = handler_->limit_ != nullptr;
+    handler_->entered(*this);
+    return true;
+}
+
+void HandledCall::on_permit() {
+    has_permit_ = true;
+    handler_->entered(*this);
+    on_entered();
+}
+
+void HandledCall::leave(bool success) noexcept {
+    if (place_ == Place::outside) return;
+    // Releasing may let others in, whose code may let go of the last handle.
+    auto const handler = std::move(handler_);
+    if (place_ == Place::waiting) {
+        --handler->waiting_;
+        if (handler->limit_) handler->limit_->forget(*this);
+        place_ = Place::outside;
+        return;
+    }
+    handler->left(*this, success);
+    place_ = Place::outside;
+    if (std::exchange(has_permit_, false)) handler->limit_->release();
+}
+
+RetryHandler::RetryHandler(std::string name, RetryConfig const& config,
+                           std::shared_ptr<CountLimit> limit, Scheduler& scheduler)
+    : name_{std::move(name)}, limit_{std::move(limit)}, scheduler_{scheduler} {
+    if (config.retry_budget) budget_.emplace(*config.retry_budget);
+    last_line_ = scheduler.now();
+}
+
+void RetryHandler::entered(HandledCall& call) {
+    --waiting_;
+    call.place_ = HandledCall::Place::inside;
+    if (in_loop_ == 0) last_progress_ = scheduler_.now();
+    ++in_loop_;
+    if (call.watched_) {
+        watched_.push_back(call);
+        ++timeouts_[call.config_->progress_timeout];
+        watch();
+    }
+    progress(call);
+}
+
+void RetryHandler::left(HandledCall& call, bool success) noexcept {
+    --in_loop_;
+    if (success) {
+        ++processed_;
+        last_progress_ = scheduler_.now();
+    }
+    if (call.links_.linked) {
+        watched_.erase(call);
+        auto const timeout = timeouts_.find(call.config_->progress_timeout);
+        if (--timeout->second == 0) timeouts_.erase(timeout);
+        if (timeouts_.empty()) scheduler_.disarm(*this);
+    }
+    progress(call);
+}
+
+void RetryHandler::watch() {
+    // Later progress moves the deadline, not the timer: it looks again when it fires.
+    auto const due = last_progress_ + timeouts_.begin()->first;
+    if (!armed() || due < watched_until_) {
+        watched_until_ = due;
+        scheduler_.arm(*this, due, Precision::coarse);
+    }
+}
+
+void RetryHandler::on_time() {
+    auto const keep_alive = shared_from_this();
+    auto const now = scheduler_.now();
+    std::vector<HandledCall*> stuck;
+    for (auto* call = watched_.front(); call != nullptr; call = call->links_.next) {
+        if (last_progress_ + call->config_->progress_timeout <= now) stuck.push_back(call);
+    }
+    // Each may destroy itself, but no other.
+    for (auto* const call : stuck) call->on_stuck(call->config_->progress_timeout);
+    if (!timeouts_.empty()) watch();
+}
+
+std::optional<TimePoint> RetryHandler::stuck_at() const noexcept {
+    if (timeouts_.empty()) return std::nullopt;
+    return last_progress_ + timeouts_.begin()->first;
+}
+
+bool RetryHandler::retryable(RetryConfig const& config, Error const& error) {
+    switch (error.kind()) {
+        case ErrorKind::validation:
+        case ErrorKind::request_failed:
+        case ErrorKind::cancelled:
+        case ErrorKind::closed:
+        case ErrorKind::usage:
+            return false;
+        default:
+            break;
+    }
+    if (std::ranges::find(config.retryable_errors, error.kind()) != config.retryable_errors.end()) {
+        return true;
+    }
+    bool const has_status = error.kind() == ErrorKind::status || error.kind() == ErrorKind::billing;
+    if (has_status && error.http_status() &&
+        config.retryable_statuses.contains(*error.http_status())) {
+        return true;
+    }
+    return config.retry_if && (*config.retry_if)(error);
+}
+
+RetryVerdict RetryHandler::judge(RetryConfig const& config, Error const& error,
+                                 std::int64_t attempt, double chance) {
+    auto name = histogram_name(error);
+    if (errors_.size() < most_error_names || errors_.contains(name)) ++errors_[std::move(name)];
+    if (!retryable(config, error)) return {.end = RetryEnd::permanent};
+    if (config.max_retries && attempt > *config.max_retries) {
+        return {.end = RetryEnd::attempts_spent,
+                .note = "gave up after " + std::to_string(attempt) +
+                        " attempts (RetryConfig::max_retries)"};
+    }
+    auto const delay = retry_delay(config, attempt - 1, chance);
+    if (budget_ && !budget_->take(scheduler_.now(), delay)) {
+        return {.end = RetryEnd::attempts_spent,
+                .note = "the retry budget of this sampler is spent (RetryConfig::retry_budget)"};
+    }
+    ++retries_;
+    return {.retry = true, .delay = delay, .end = RetryEnd::none};
+}
+
+RetryStats RetryHandler::stats() const {
+    return {.waiting = waiting_,
+            .in_retry_loop = in_loop_,
+            .processed = processed_,
+            .retries = retries_,
+            .errors = errors_,
+            .last_progress = last_progress_};
+}
+
+void RetryHandler::progress(HandledCall& call) {
+    auto const now = scheduler_.now();
+    if (now - last_line_ <= between_lines && waiting_ + in_loop_ != 0) return;
+    last_line_ = now;
+    if (call.logs_progress()) {
+        auto line = name_ + ": " + std::to_string(waiting_) + " waiting, " +
+                    std::to_string(in_loop_) + " in progress, " + std::to_string(processed_) +
+                    " completed";
+        if (!errors_.empty()) {
+            std::vector<std::pair<std::string, std::int64_t>> sorted(errors_.begin(),
+                                                                     errors_.end());
+            std::ranges::stable_sort(
+                sorted, [](auto const& a, auto const& b) { return a.second > b.second; });
+            line += ", " + std::to_string(retries_) + " retries; errors:";
+            for (auto const& [what, count] : sorted) {
+                line += ' ' + std::to_string(count) + " x " + what + ';';
+            }
+        }
+        call.log_progress(std::move(line));
+    }
+    errors_.clear();
+}
+
+std::size_t RetryHandlers::KeyHash::operator()(Key const& key) const noexcept {
+    return std::hash<std::string>{}(key.name) ^ (std::hash<RetryConfig>{}(key.config) << 1U) ^
+           std::hash<void const*>{}(key.telemetry);
+}
+
+std::shared_ptr<CountLimit> RetryHandlers::limit_of(RetryConfig const& config,
+                                                    std::optional<std::int64_t> limit) {
+    if (!limit) return nullptr;
+    if (config.semaphore_key.empty()) return std::make_shared<CountLimit>(*limit);
+    std::erase_if(by_semaphore_key_, [](auto const& entry) { return entry.second.expired(); });
+    auto& known = by_semaphore_key_[config.semaphore_key];
+    auto shared = known.lock();
+    if (!shared) known = shared = std::make_shared<CountLimit>(*limit);
+    return shared;
+}
+
+std::shared_ptr<RetryHandler> RetryHandlers::get(std::string const& name, RetryConfig const& config,
+                                                 std::optional<std::int64_t> limit,
+                                                 void const* telemetry, Scheduler& scheduler) {
+    Key key{.name = name, .config = config, .limit = limit, .telemetry = telemetry};
+    if (auto const found = by_key_.find(key); found != by_key_.end()) {
+        order_.splice(order_.begin(), order_, found->second);
+        return found->second->second;
+    }
+    auto handler = std::make_shared<RetryHandler>(name, config, limit_of(config, limit), scheduler);
+    order_.emplace_front(key, handler);
+    by_key_.emplace(std::move(key), order_.begin());
+    if (order_.size() > most) {
+        by_key_.erase(order_.back().first);
+        order_.pop_back();
+    }
+    return handler;
+}
+
+}  // namespace tinkxx::service

@@ -1,0 +1,165 @@
+#pragma once
+
+#include <tinkxx/log.hpp>
+#include <tinkxx/retry_config.hpp>
+#include <tinkxx/scheduler.hpp>
+
+#include "base/intrusive_list.hpp"
+#include "service/limits/permits.hpp"
+#include "service/retry/retry_budget.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace tinkxx::service {
+
+class RetryHandler;
+
+/// What a handler did so far (R-RETRY-26).
+struct RetryStats {
+    std::int64_t waiting{0};
+    std::int64_t in_retry_loop{0};
+    std::int64_t processed{0};
+    std::int64_t retries{0};
+    /// "kind: message" and how often, since the last progress line.
+    std::map<std::string, std::int64_t> errors{};
+    TimePoint last_progress{};
+};
+
+/// What follows a failed attempt.
+struct RetryVerdict {
+    bool retry{false};
+    std::chrono::nanoseconds delay{};
+    /// Why there is no further attempt.
+    RetryEnd end{RetryEnd::permanent};
+    /// To be added to the error; empty if nothing is.
+    std::string note{};
+};
+
+/// One call that goes through a handler: member or base of the operation. Destroying it leaves.
+class HandledCall : private PermitWaiter {
+public:
+    HandledCall() noexcept = default;
+    HandledCall(HandledCall const&) = delete;
+    HandledCall& operator=(HandledCall const&) = delete;
+
+    /// Waits for the handler's semaphore (R-RETRY-10). True if it is inside at once; else
+    /// `on_entered` follows. `config` are the settings of this call.
+    [[nodiscard]] bool enter(std::shared_ptr<RetryHandler> handler,
+                             std::shared_ptr<RetryConfig const> config, bool stuck_detection);
+    /// Goes out, or stops waiting (R-RETRY-16). Harmless if it is not in.
+    void leave(bool success) noexcept;
+
+    [[nodiscard]] bool waits() const noexcept { return place_ == Place::waiting; }
+    [[nodiscard]] bool inside() const noexcept { return place_ == Place::inside; }
+
+protected:
+    virtual ~HandledCall() { leave(false); }
+    virtual void on_entered() = 0;
+    /// The watchdog found that nothing succeeds (R-RETRY-34). May leave and destroy.
+    virtual void on_stuck(std::chrono::milliseconds progress_timeout) = 0;
+    /// For the handler's progress lines.
+    virtual void log_progress(std::string line) = 0;
+    [[nodiscard]] virtual bool logs_progress() const noexcept = 0;
+
+private:
+    friend class RetryHandler;
+    enum class Place : std::uint8_t { outside, waiting, inside };
+    void on_permit() override;
+
+    std::shared_ptr<RetryHandler> handler_{};
+    std::shared_ptr<RetryConfig const> config_{};
+    base::ListLinks<HandledCall> links_{};
+    Place place_{Place::outside};
+    bool watched_{false};
+    bool has_permit_{false};
+};
+
+/// The outer retry engine around samples: semaphore, counters, judgement and watchdog, shared by
+/// all calls of one sampler and by samplers made again for the same session. Loop thread only;
+/// held by `std::shared_ptr`.
+class RetryHandler final : public std::enable_shared_from_this<RetryHandler>, private Timer {
+public:
+    /// `limit` is null for no limit. The scheduler outlives this.
+    RetryHandler(std::string name, RetryConfig const& config, std::shared_ptr<CountLimit> limit,
+                 Scheduler& scheduler);
+
+    /// Judges a failed attempt, `attempt` = 1, 2 …, and counts it (R-RETRY-14, 17, 20).
+    [[nodiscard]] RetryVerdict judge(RetryConfig const& config, Error const& error,
+                                     std::int64_t attempt, double chance);
+    [[nodiscard]] static bool retryable(RetryConfig const& config, Error const& error);
+
+    [[nodiscard]] std::string const& name() const noexcept { return name_; }
+    [[nodiscard]] RetryStats stats() const;
+    /// When everything is called stuck if nothing succeeds; none while nothing is under way.
+    [[nodiscard]] std::optional<TimePoint> stuck_at() const noexcept;
+    /// The line of R-RETRY-50, if it is time for one; through the log of `call`.
+    void progress(HandledCall& call);
+
+private:
+    friend class HandledCall;
+    void entered(HandledCall& call);
+    void left(HandledCall& call, bool success) noexcept;
+    void watch();
+    void on_time() override;
+
+    std::string const name_;
+    std::shared_ptr<CountLimit> const limit_;
+    Scheduler& scheduler_;
+    std::optional<RetryBudgetState> budget_{};
+    base::IntrusiveList<HandledCall, &HandledCall::links_> watched_{};
+    /// The timeouts of the watched calls, and how many have each.
+    std::map<std::chrono::milliseconds, std::int64_t> timeouts_{};
+    std::int64_t waiting_{0};
+    std::int64_t in_loop_{0};
+    std::int64_t processed_{0};
+    std::int64_t retries_{0};
+    std::map<std::string, std::int64_t> errors_{};
+    TimePoint last_progress_{};
+    TimePoint last_line_{};
+    TimePoint watched_until_{};  ///< what the timer is armed for
+};
+
+/// The handlers of one runtime: an LRU of a hundred, keyed by name, settings and telemetry sink
+/// (R-RETRY-25), and the semaphores that are shared by key (R-RETRY-22). Loop thread only.
+class RetryHandlers {
+public:
+    static constexpr std::size_t most = 100;
+
+    [[nodiscard]] std::shared_ptr<RetryHandler> get(std::string const& name,
+                                                    RetryConfig const& config,
+                                                    std::optional<std::int64_t> limit,
+                                                    void const* telemetry, Scheduler& scheduler);
+    [[nodiscard]] std::size_t size() const noexcept { return order_.size(); }
+
+private:
+    struct Key {
+        std::string name{};
+        RetryConfig config{};
+        std::optional<std::int64_t> limit{};
+        void const* telemetry{};
+        bool operator==(Key const&) const = default;
+    };
+    struct KeyHash {
+        std::size_t operator()(Key const& key) const noexcept;
+    };
+    using Order = std::list<std::pair<Key, std::shared_ptr<RetryHandler>>>;
+
+    [[nodiscard]] std::shared_ptr<CountLimit> limit_of(RetryConfig const& config,
+                                                       std::optional<std::int64_t> limit);
+
+    Order order_{};  ///< newest use first
+    std::unordered_map<Key, Order::iterator, KeyHash> by_key_{};
+    std::unordered_map<std::string, std::weak_ptr<CountLimit>> by_semaphore_key_{};
+};
+
+}  // namespace tinkxx::service
