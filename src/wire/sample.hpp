@@ -30,11 +30,14 @@ enum class Members : std::uint8_t {
                                                          SamplingParams const& params,
                                                          SampleOptions const& options);
 
-/// The answer to a submit: a promise of a result.
+/// The answer to a submit: a promise of a result, or the result.
 struct Submitted {
     std::string request_id{};
     std::optional<std::string> model_id{};
     std::optional<std::vector<std::string>> sample_sequence_ids{};
+    /// The result itself, as JSON, from a server that was done at once; then there is no promise
+    /// (R-SAMP-03). Points into the body.
+    std::string_view result{};
 };
 [[nodiscard]] Result<Submitted> decode_submitted(std::string_view json);
 

@@ -1,0 +1,400 @@
+#include "wire/sample.hpp"
+
+#include "wire/json.hpp"
+#include "wire/json_scan.hpp"
+#include "wire/model_input.hpp"
+#include "wire/tensor.hpp"
+
+#include <boost/json/monotonic_resource.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace tinkxx::wire {
+
+namespace {
+
+constexpr std::int64_t bytes_per_token = 10;  // R-SAMP-27
+
+void write(JsonOut& json, Stop const& stop) {
+    struct Write {
+        JsonOut& json;
+        void operator()(std::monostate) const {}
+        void operator()(Stop::Nowhere) const { json.list(std::span<Token const>{}); }
+        void operator()(std::string const& text) const { json.value(text); }
+        void operator()(std::vector<std::string> const& texts) const { json.list(texts); }
+        void operator()(std::vector<Token> const& tokens) const { json.list(tokens); }
+    };
+    if (!stop.set()) return;
+    json.key("stop");
+    std::visit(Write{json}, stop.value());
+}
+
+void write(JsonOut& json, SamplingParams const& params) {
+    json.open_object();
+    json.member("max_tokens", params.max_tokens);
+    json.member("seed", params.seed);
+    write(json, params.stop);
+    json.member("temperature", params.temperature);
+    json.member("top_k", params.top_k);
+    json.member("top_p", params.top_p);
+    json.close_object();
+}
+
+// Large enough for most tails, so that they grow once.
+std::size_t tail_bytes(ModelInput const& prompt) {
+    struct Size {
+        std::size_t operator()(EncodedTextChunk const& chunk) const {
+            return chunk.tokens.size() * 7;
+        }
+        std::size_t operator()(ImageChunk const& chunk) const { return chunk.data.size() / 3 * 4; }
+        std::size_t operator()(ImageAssetPointerChunk const& chunk) const {
+            return chunk.location.size();
+        }
+        std::size_t operator()(DmelChunk const& chunk) const { return chunk.dmel.size() / 3 * 4; }
+    };
+    std::size_t bytes = 512;
+    for (auto const& chunk : prompt.chunks) bytes += 64 + std::visit(Size{}, chunk);
+    return bytes;
+}
+
+ErrorDetails bad_argument(std::string field, std::string value, std::string_view way_out) {
+    ErrorDetails details;
+    details.kind = ErrorKind::validation;
+    details.category = ErrorCategory::user;
+    details.message = "sample: " + field + " is " + value + "; ";
+    details.message += way_out;
+    details.field = std::move(field);
+    details.value = std::move(value);
+    return details;
+}
+
+std::string shown(double number) {
+    std::string out;
+    if (std::isnan(number)) return "NaN";
+    if (std::isinf(number)) return number < 0 ? "-Infinity" : "Infinity";
+    JsonOut{out}.value(number);
+    return out;
+}
+
+bool is_empty(ModelInput const& prompt) {
+    return std::ranges::all_of(prompt.chunks, [](ModelInputChunk const& chunk) {
+        auto const* text = std::get_if<EncodedTextChunk>(&chunk);
+        return text != nullptr && text->tokens.empty();
+    });
+}
+
+std::optional<ErrorDetails> prompt_problem(ModelInput const& prompt) {
+    if (is_empty(prompt)) return bad_argument("prompt", "empty", "give at least one token");
+    for (std::size_t i = 0; i < prompt.chunks.size(); ++i) {
+        auto const place = "prompt.chunks[" + std::to_string(i) + "]";
+        std::optional<std::int64_t> expected;
+        if (auto const* image = std::get_if<ImageChunk>(&prompt.chunks[i])) {
+            expected = image->expected_tokens;
+        } else if (auto const* pointer = std::get_if<ImageAssetPointerChunk>(&prompt.chunks[i])) {
+            expected = pointer->expected_tokens;
+            if (!valid_utf8(pointer->location)) {
+                return bad_argument(place + ".location", "no UTF-8", "JSON carries UTF-8 only");
+            }
+        }
+        if (expected && *expected < 0) {
+            return bad_argument(place + ".expected_tokens", std::to_string(*expected),
+                                "give 0 or more, or none");
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<ErrorDetails> params_problem(SamplingParams const& params) {
+    if (params.max_tokens && *params.max_tokens < 0) {
+        return bad_argument("max_tokens", std::to_string(*params.max_tokens),
+                            "give 0 or more, or none for as many as fit");
+    }
+    if (!std::isfinite(params.temperature)) {
+        return bad_argument("temperature", shown(params.temperature), "give a finite number");
+    }
+    if (!std::isfinite(params.top_p)) {
+        return bad_argument("top_p", shown(params.top_p), "give a finite number");
+    }
+    auto const& stop = params.stop.value();
+    auto const* text = std::get_if<std::string>(&stop);
+    auto const* texts = std::get_if<std::vector<std::string>>(&stop);
+    if ((text != nullptr && !valid_utf8(*text)) ||
+        (texts != nullptr && !std::ranges::all_of(*texts, valid_utf8))) {
+        return bad_argument("stop", "no UTF-8",
+                            "JSON carries UTF-8 only; stop at token ids instead");
+    }
+    return std::nullopt;
+}
+
+std::optional<ErrorDetails> target_problem(TensorData const& target,
+                                           std::optional<std::int64_t> prompt_length) {
+    constexpr std::string_view wanted =
+        "give the int64 token ids of each prompt position but the first, [prompt length - 1, K]";
+    if (target.dtype() != DType::int64) {
+        return bad_argument("target_prompt_logprobs", "of float32", wanted);
+    }
+    auto const dimensions = target.shape ? target.shape->size() : 1;
+    if (dimensions != 2) {
+        return bad_argument("target_prompt_logprobs",
+                            "of " + std::to_string(dimensions) + " dimensions", wanted);
+    }
+    auto const rows = target.shape->front();
+    if (prompt_length && rows != *prompt_length - 1) {
+        return bad_argument("target_prompt_logprobs",
+                            "of " + std::to_string(rows) + " rows for a prompt of " +
+                                std::to_string(*prompt_length) + " tokens",
+                            wanted);
+    }
+    return std::nullopt;
+}
+
+std::optional<ErrorDetails> options_problem(SampleOptions const& options,
+                                            std::optional<std::int64_t> prompt_length) {
+    std::array<std::pair<std::string_view, std::int64_t>, 4> const counts{{
+        {"num_samples", options.num_samples},
+        {"topk_prompt_logprobs", options.topk_prompt_logprobs},
+        {"topk_sample_logprobs", options.topk_sample_logprobs},
+        {"prompt_alt_tokens_k", options.prompt_alt_tokens_k},
+    }};
+    for (auto const& [name, number] : counts) {
+        if (number < 0) {
+            return bad_argument(std::string{name}, std::to_string(number), "give 0 or more");
+        }
+    }
+    if (auto const n = options.prompt_logprobs_last_n) {
+        auto const value = std::to_string(*n);
+        if (*n < 1) return bad_argument("prompt_logprobs_last_n", value, "give 1 or more");
+        if (!options.include_prompt_logprobs) {
+            return bad_argument("prompt_logprobs_last_n", value + " without prompt logprobs",
+                                "set include_prompt_logprobs");
+        }
+        if (prompt_length && *n > *prompt_length - 1) {
+            return bad_argument(
+                "prompt_logprobs_last_n",
+                value + " for a prompt of " + std::to_string(*prompt_length) + " tokens",
+                "the first token is never scored: give at most the rest");
+        }
+    }
+    if (options.target_prompt_logprobs) {
+        return target_problem(*options.target_prompt_logprobs, prompt_length);
+    }
+    return std::nullopt;
+}
+
+ErrorDetails unanswered(std::string_view option, std::string const& what) {
+    ErrorDetails details;
+    details.kind = ErrorKind::validation;
+    details.field = option;
+    details.unsupported_feature = option;
+    details.message = "sample: " + std::string{option} + " was asked for, but the server " + what +
+                      "; it may predate this feature";
+    return details;
+}
+
+}  // namespace
+
+std::string encode_sample_head(std::string_view sampling_session_id, std::int64_t seq_id) {
+    std::string out;
+    JsonOut json{out};
+    json.open_object();
+    json.member("sampling_session_id", sampling_session_id);
+    json.member("seq_id", seq_id);
+    return out;
+}
+
+std::string encode_sample_tail(ModelInput const& prompt, SamplingParams const& params,
+                               SampleOptions const& options, bool record_stability_info,
+                               Members members) {
+    std::string out;
+    out.reserve(tail_bytes(prompt));
+    out += ',';
+    JsonOut json{out};
+    json.member("num_samples", options.num_samples);
+    json.key("prompt");
+    write(json, prompt);
+    json.key("sampling_params");
+    write(json, params);
+    json.member("prompt_logprobs", options.include_prompt_logprobs);
+    json.member("topk_prompt_logprobs", options.topk_prompt_logprobs);
+    if (members == Members::newest) {
+        json.member("topk_sample_logprobs", options.topk_sample_logprobs);
+        if (options.target_prompt_logprobs) {
+            json.key("target_prompt_logprobs");
+            write(json, *options.target_prompt_logprobs);
+        }
+        json.member("prompt_alt_tokens_k", options.prompt_alt_tokens_k);
+        json.member("prompt_logprobs_last_n", options.prompt_logprobs_last_n);
+        json.member("record_stability_info", record_stability_info);
+    }
+    json.member("type", "sample");
+    json.close_object();
+    return out;
+}
+
+std::optional<ErrorDetails> sample_problem(ModelInput const& prompt, SamplingParams const& params,
+                                           SampleOptions const& options) {
+    if (auto problem = prompt_problem(prompt)) return problem;
+    if (auto problem = params_problem(params)) return problem;
+    return options_problem(options, known_length(prompt));
+}
+
+static void read(JsonIn const& in, Submitted& out) {
+    out.request_id = in.required<std::string>("request_id");
+    out.model_id = in.optional<std::string>("model_id");
+    out.sample_sequence_ids = in.optional<std::vector<std::string>>("sample_sequence_ids");
+}
+
+Result<Submitted> decode_submitted(std::string_view json) {
+    // A server that is done already may answer with the result itself.
+    JsonScan scan{json};
+    bool promise = false;
+    bool completed = false;
+    std::string_view result;
+    while (auto const member = scan.next()) {
+        if (member->name == "request_id") promise = true;
+        if (member->name == "status" && member->value == R"("completed")") completed = true;
+        if (member->name == "result") result = member->value;
+        if (member->name == "sequences" && result.empty()) {
+            completed = true;
+            result = json;
+        }
+    }
+    if (scan.complete() && !promise && completed && !result.empty()) {
+        return Submitted{.result = result};
+    }
+    return decode_json<Submitted>("asample", json);
+}
+
+static void read(JsonIn const& in, StopReason& out) {
+    auto const* text = in.value().if_string();
+    if (text != nullptr && *text == "stop") {
+        out = StopReason::stop;
+    } else if (text != nullptr && *text == "length") {
+        out = StopReason::length;
+    } else {
+        in.fail(R"("stop" or "length")");
+    }
+}
+
+static void read(JsonIn const& in, TokenLogprob& out) {
+    auto const* pair = in.value().if_array();
+    if (pair == nullptr || pair->size() != 2) return in.fail("a token id and its log-probability");
+    bool first = true;
+    in.each([&](JsonIn const& part) {
+        if (std::exchange(first, false)) {
+            out.token = part.as<Token>();
+        } else {
+            out.logprob = part.as<float>();
+        }
+    });
+}
+
+static void read(JsonIn const& in, SampledSequence& out) {
+    out.stop_reason = in.required<StopReason>("stop_reason");
+    out.tokens = in.required<std::vector<Token>>("tokens");
+    out.logprobs = in.optional<std::vector<float>>("logprobs");
+    out.topk_logprobs = in.optional<TopkLogprobs>("topk_logprobs");
+    out.sequence_id = in.optional<std::string>("sequence_id").value_or("");
+}
+
+static void read(JsonIn const& in, PromptAltTokens& out) {
+    out.tokens = in.required<TensorData>("tokens");
+    out.logprobs = in.required<TensorData>("logprobs");
+}
+
+static void read(JsonIn const& in, SampleResponse& out) {
+    in.tag("type", "sample");
+    out.sequences = in.required<std::vector<SampledSequence>>("sequences");
+    out.prompt_logprobs = in.optional<std::vector<std::optional<float>>>("prompt_logprobs");
+    out.topk_prompt_logprobs = in.optional<TopkLogprobs>("topk_prompt_logprobs");
+    out.prompt_cache_hit_tokens = in.member_or<std::int64_t>("prompt_cache_hit_tokens", 0);
+    out.target_prompt_logprobs = in.optional<TensorData>("target_prompt_logprobs");
+    out.prompt_alt_tokens = in.optional<PromptAltTokens>("prompt_alt_tokens");
+}
+
+Result<SampleResponse> decode_sample_json(std::string_view json) {
+    std::array<unsigned char, 16384> buffer;
+    boost::json::monotonic_resource memory{buffer.data(), buffer.size()};
+    return decode_json<SampleResponse>("sample", json, Doubles::fast, &memory);
+}
+
+Result<SampleResponse> complete_sample(SampleResponse response,
+                                       std::optional<std::vector<std::string>> const& sequence_ids,
+                                       std::optional<std::int64_t> prompt_length,
+                                       SampleOptions const& options, bool record_stability_info) {
+    if (sequence_ids) {
+        if (sequence_ids->size() != response.sequences.size()) {
+            ErrorDetails details;
+            details.kind = ErrorKind::validation;
+            details.field = "sample_sequence_ids";
+            details.value = std::to_string(sequence_ids->size());
+            details.message = "sample: the server announced " +
+                              std::to_string(sequence_ids->size()) + " sequences and gave " +
+                              std::to_string(response.sequences.size()) +
+                              "; which is which cannot be told";
+            return details;
+        }
+        for (std::size_t i = 0; i < sequence_ids->size(); ++i) {
+            response.sequences[i].sequence_id = (*sequence_ids)[i];
+        }
+    } else if (record_stability_info) {
+        return unanswered("record_stability_info", "gave no sequence ids");
+    }
+
+    if (auto& scored = response.prompt_logprobs; scored && prompt_length) {
+        if (static_cast<std::int64_t>(scored->size()) == *prompt_length - 1) {
+            scored->insert(scored->begin(), std::nullopt);
+        }
+    }
+
+    if (auto const n = options.prompt_logprobs_last_n; n && response.prompt_logprobs) {
+        auto const& scored = *response.prompt_logprobs;
+        auto const size = static_cast<std::int64_t>(scored.size());
+        auto const before = scored.begin() + std::max<std::int64_t>(size - *n, 0);
+        if (std::any_of(scored.begin(), before, [](auto const& one) { return one.has_value(); })) {
+            return unanswered("prompt_logprobs_last_n",
+                              "scored tokens before the last " + std::to_string(*n));
+        }
+    }
+    if (options.prompt_alt_tokens_k > 0 && !response.prompt_alt_tokens) {
+        return unanswered("prompt_alt_tokens_k", "gave no alternatives");
+    }
+    if (options.target_prompt_logprobs && !response.target_prompt_logprobs) {
+        return unanswered("target_prompt_logprobs", "gave none");
+    }
+    if (options.topk_sample_logprobs > 0 &&
+        std::ranges::any_of(response.sequences, [](SampledSequence const& sequence) {
+            return !sequence.tokens.empty() && !sequence.topk_logprobs;
+        })) {
+        return unanswered("topk_sample_logprobs", "gave none");
+    }
+    return response;
+}
+
+std::int64_t estimate_prompt_bytes(ModelInput const& prompt) {
+    struct Estimate {
+        std::int64_t operator()(EncodedTextChunk const& chunk) const {
+            return static_cast<std::int64_t>(chunk.tokens.size()) * bytes_per_token;
+        }
+        std::int64_t operator()(ImageChunk const& chunk) const {
+            return static_cast<std::int64_t>(chunk.data.size());
+        }
+        std::int64_t operator()(ImageAssetPointerChunk const& chunk) const {
+            // Its length in characters, as the official SDK counts.
+            return std::ranges::count_if(chunk.location, [](char c) {
+                return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+            });
+        }
+        std::int64_t operator()(DmelChunk const& chunk) const {
+            return static_cast<std::int64_t>(chunk.dmel.size());
+        }
+    };
+    std::int64_t total = 0;
+    for (auto const& chunk : prompt.chunks) total += std::visit(Estimate{}, chunk);
+    return total;
+}
+
+}  // namespace tinkxx::wire

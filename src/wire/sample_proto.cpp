@@ -1,0 +1,322 @@
+#include "wire/sample.hpp"
+#include "wire/tensor.hpp"
+
+#include <protozero/exception.hpp>
+#include <protozero/pbf_reader.hpp>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+namespace tinkxx::wire {
+
+namespace {
+
+using protozero::pbf_reader;
+using protozero::pbf_wire_type;
+
+static_assert(std::endian::native == std::endian::little,
+              "packed bytes are little-endian (R-WIRE-04)");
+
+// Where in the answer; made to text only for an error.
+struct Place {
+    std::string_view member{};
+    std::optional<std::size_t> index{};
+    std::string_view part{};
+
+    [[nodiscard]] std::string text() const {
+        std::string out{'/'};
+        out += member;
+        if (index) out += '/' + std::to_string(*index);
+        if (!part.empty()) (out += '/') += part;
+        return out;
+    }
+};
+
+// What is wrong, and where. Caught by `decode_sample_proto` alone.
+struct Wrong {
+    Wrong(Place const& where, std::string what) : place{where.text()}, why{std::move(what)} {}
+
+    std::string place;
+    std::string why;
+};
+
+// protozero asserts that a field has the type it is read as; a field of another type than the
+// schema's is one that nobody knows. So each case names both.
+constexpr std::uint32_t bytes_field(protozero::pbf_tag_type tag) {
+    return protozero::tag_and_type(tag, pbf_wire_type::length_delimited);
+}
+constexpr std::uint32_t varint_field(protozero::pbf_tag_type tag) {
+    return protozero::tag_and_type(tag, pbf_wire_type::varint);
+}
+
+std::string_view bytes(pbf_reader& in) {
+    auto const view = in.get_view();
+    return {view.data(), view.size()};
+}
+
+template <class T>
+std::vector<T> packed(std::string_view bytes, Place const& place) {
+    if (bytes.size() % sizeof(T) != 0) {
+        throw Wrong{place, std::to_string(bytes.size()) + " bytes, which are no whole number of " +
+                               std::to_string(sizeof(T)) + "-byte elements"};
+    }
+    std::vector<T> out(bytes.size() / sizeof(T));
+    if (!out.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+}
+
+StopReason stop_reason(std::int32_t number, Place const& place) {
+    if (number == 0) return StopReason::stop;
+    if (number == 1) return StopReason::length;
+    throw Wrong{place, "stop reason " + std::to_string(number) + ", which is neither 0 nor 1"};
+}
+
+// An empty cell is token 0 with a logprob that no model gives (R-SAMP-71).
+bool is_pad(TokenLogprob const& cell) { return cell.token == 0 && cell.logprob == -99999.0F; }
+
+std::optional<TopkLogprobs> topk(pbf_reader in, Place const& place) {
+    std::string_view ids;
+    std::string_view logprobs;
+    std::uint64_t k = 0;
+    std::uint64_t length = 0;
+    while (in.next()) {
+        switch (in.tag_and_type()) {
+            case bytes_field(1):
+                ids = bytes(in);
+                break;
+            case bytes_field(2):
+                logprobs = bytes(in);
+                break;
+            case varint_field(3):
+                k = in.get_uint32();
+                break;
+            case varint_field(4):
+                length = in.get_uint32();
+                break;
+            default:
+                in.skip();
+        }
+    }
+    if (k == 0 || length == 0) return std::nullopt;
+    auto const cells = k * length;  // both have 32 bits
+    for (auto const have : {ids.size(), logprobs.size()}) {
+        if (have / 4 < cells) {
+            throw Wrong{place, std::to_string(have) + " bytes for " + std::to_string(length) +
+                                   " rows of " + std::to_string(k)};
+        }
+    }
+    TopkLogprobs rows(length);
+    for (std::size_t row = 0; row < length; ++row) {
+        std::vector<TokenLogprob> out(k);
+        for (std::size_t i = 0; i < k; ++i) {
+            auto const at = (row * k + i) * 4;
+            std::memcpy(&out[i].token, ids.data() + at, 4);
+            std::memcpy(&out[i].logprob, logprobs.data() + at, 4);
+        }
+        if (is_pad(out.front())) continue;
+        while (is_pad(out.back())) out.pop_back();
+        rows[row] = std::move(out);
+    }
+    return rows;
+}
+
+using Numbers = std::variant<std::vector<float>, std::vector<std::int64_t>>;
+
+Numbers numbers(std::string_view bytes, std::int32_t dtype, Place const& place) {
+    switch (dtype) {
+        case 1:
+            return packed<float>(bytes, place);
+        case 2:
+            return packed<std::int64_t>(bytes, place);
+        case 3: {
+            auto const narrow = packed<std::int32_t>(bytes, place);
+            return std::vector<std::int64_t>(narrow.begin(), narrow.end());
+        }
+        case 4: {
+            auto const upper = packed<std::uint16_t>(bytes, place);
+            std::vector<float> out;
+            out.reserve(upper.size());
+            for (auto const half : upper) {
+                out.push_back(std::bit_cast<float>(std::uint32_t{half} << 16U));
+            }
+            return out;
+        }
+        default:
+            throw Wrong{place, "element type " + std::to_string(dtype) + ", which is unknown"};
+    }
+}
+
+TensorData tensor(pbf_reader in, DType wanted, Place const& place) {
+    std::string_view values;
+    std::optional<std::pair<std::string_view, std::string_view>> indices;
+    std::int32_t dtype = 0;
+    std::vector<std::int64_t> shape;
+    while (in.next()) {
+        switch (in.tag_and_type()) {
+            case bytes_field(1):
+                values = bytes(in);
+                indices.reset();
+                break;
+            case bytes_field(2): {
+                values = {};
+                indices.emplace();
+                auto csr = in.get_message();
+                while (csr.next()) {
+                    switch (csr.tag_and_type()) {
+                        case bytes_field(1):
+                            values = bytes(csr);
+                            break;
+                        case bytes_field(2):
+                            indices->first = bytes(csr);
+                            break;
+                        case bytes_field(3):
+                            indices->second = bytes(csr);
+                            break;
+                        default:
+                            csr.skip();
+                    }
+                }
+                break;
+            }
+            case varint_field(3):
+                dtype = in.get_enum();
+                break;
+            case bytes_field(4):
+                for (auto const dimension : in.get_packed_int64()) shape.push_back(dimension);
+                break;
+            case varint_field(4):
+                shape.push_back(in.get_int64());
+                break;
+            default:
+                in.skip();
+        }
+    }
+    TensorData out;
+    out.data = numbers(values, dtype, place);
+    if (out.dtype() != wanted) {
+        throw Wrong{place, "a tensor of " + std::string{to_string(out.dtype())} + " instead of " +
+                               std::string{to_string(wanted)}};
+    }
+    if (!shape.empty()) out.shape = std::move(shape);
+    if (indices) {
+        out.sparse_crow_indices = packed<std::int64_t>(indices->first, place);
+        out.sparse_col_indices = packed<std::int64_t>(indices->second, place);
+    }
+    if (auto problem = tensor_problem(out); !problem.empty()) {
+        throw Wrong{place, std::move(problem)};
+    }
+    return out;
+}
+
+PromptAltTokens alt_tokens(pbf_reader in) {
+    PromptAltTokens out;
+    out.tokens.data = std::vector<std::int64_t>{};
+    while (in.next()) {
+        switch (in.tag_and_type()) {
+            case bytes_field(1):
+                out.tokens = tensor(in.get_message(), DType::int64,
+                                    Place{.member = "prompt_alt_tokens", .part = "tokens"});
+                break;
+            case bytes_field(2):
+                out.logprobs = tensor(in.get_message(), DType::float32,
+                                      Place{.member = "prompt_alt_tokens", .part = "logprobs"});
+                break;
+            default:
+                in.skip();
+        }
+    }
+    return out;
+}
+
+SampledSequence sequence(pbf_reader in, std::size_t index) {
+    SampledSequence out;
+    auto const place = [index](std::string_view part) {
+        return Place{.member = "sequences", .index = index, .part = part};
+    };
+    while (in.next()) {
+        switch (in.tag_and_type()) {
+            case varint_field(1):
+                out.stop_reason = stop_reason(in.get_enum(), place("stop_reason"));
+                break;
+            case bytes_field(2):
+                out.tokens = packed<Token>(bytes(in), place("tokens"));
+                break;
+            case bytes_field(3): {
+                auto logprobs = packed<float>(bytes(in), place("logprobs"));
+                if (!logprobs.empty()) out.logprobs = std::move(logprobs);
+                break;
+            }
+            case bytes_field(4):
+                out.topk_logprobs = topk(in.get_message(), place("topk_sampled_logprobs"));
+                break;
+            default:
+                in.skip();
+        }
+    }
+    return out;
+}
+
+SampleResponse response(std::string_view body) {
+    SampleResponse out;
+    pbf_reader in{body.data(), body.size()};
+    while (in.next()) {
+        switch (in.tag_and_type()) {
+            case bytes_field(1):
+                out.sequences.push_back(sequence(in.get_message(), out.sequences.size()));
+                break;
+            case bytes_field(2): {
+                auto const logprobs = packed<float>(bytes(in), Place{.member = "prompt_logprobs"});
+                if (logprobs.empty()) break;
+                auto& list = out.prompt_logprobs.emplace();
+                list.reserve(logprobs.size());
+                for (auto const one : logprobs) {
+                    list.push_back(std::isnan(one) ? std::nullopt : std::optional{one});
+                }
+                break;
+            }
+            case bytes_field(3):
+                out.topk_prompt_logprobs =
+                    topk(in.get_message(), Place{.member = "topk_prompt_logprobs"});
+                break;
+            case varint_field(4):
+                out.prompt_cache_hit_tokens = in.get_int32();
+                break;
+            case bytes_field(5):
+                out.target_prompt_logprobs = tensor(in.get_message(), DType::float32,
+                                                    Place{.member = "target_prompt_logprobs"});
+                break;
+            case bytes_field(6):
+                out.prompt_alt_tokens = alt_tokens(in.get_message());
+                break;
+            default:
+                in.skip();
+        }
+    }
+    return out;
+}
+
+ErrorDetails decoding_error(std::string place, std::string const& why) {
+    ErrorDetails details;
+    details.kind = ErrorKind::validation;
+    details.message = "sample: the protobuf answer ";
+    details.message += place.empty() ? why : "has at " + place + " " + why;
+    details.message += "; the server may speak another version of the API";
+    details.field = std::move(place);
+    return details;
+}
+
+}  // namespace
+
+Result<SampleResponse> decode_sample_proto(std::string_view body) {
+    try {
+        return response(body);
+    } catch (Wrong const& wrong) {
+        return decoding_error(wrong.place, wrong.why);
+    } catch (protozero::exception const& broken) {
+        return decoding_error({}, std::string{"cannot be read ("} + broken.what() + ")");
+    }
+}
+
+}  // namespace tinkxx::wire
