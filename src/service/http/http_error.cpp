@@ -18,31 +18,10 @@ constexpr std::size_t message_body_bytes = 1024;
 // Larger bodies are not worth parsing for a message.
 constexpr std::size_t parsed_body_bytes = std::size_t{64} * 1024;
 
-// Cuts without leaving half a UTF-8 character.
-std::string_view cut(std::string_view text, std::size_t most) noexcept {
-    if (text.size() <= most) return text;
-    while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0U) == 0x80U) --most;
-    return text.substr(0, most);
-}
-
 std::string_view trim(std::string_view text) noexcept {
     auto const first = text.find_first_not_of(" \t\r\n");
     if (first == std::string_view::npos) return {};
     return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
-// Messages are lines of a log: an HTML page, or a body made to look like one, must not break it.
-std::string one_line(std::string_view text) {
-    std::string out;
-    for (char const c : text) {
-        auto const byte = static_cast<unsigned char>(c);
-        if (byte > 0x20 && byte != 0x7f) {
-            out += c;
-        } else if (!out.empty() && out.back() != ' ') {
-            out += ' ';
-        }
-    }
-    return out;
 }
 
 std::string lower(std::string_view text) {
@@ -117,6 +96,25 @@ void append(std::string& message, std::string_view between, std::string_view tex
 }
 
 }  // namespace
+
+std::string_view cut(std::string_view text, std::size_t most) noexcept {
+    if (text.size() <= most) return text;
+    while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0U) == 0x80U) --most;
+    return text.substr(0, most);
+}
+
+std::string one_line(std::string_view text) {
+    std::string out;
+    for (char const c : text) {
+        auto const byte = static_cast<unsigned char>(c);
+        if (byte > 0x20 && byte != 0x7f) {
+            out += c;
+        } else if (!out.empty() && out.back() != ' ') {
+            out += ' ';
+        }
+    }
+    return out;
+}
 
 bool is_success(int status) noexcept { return status >= 200 && status < 300; }
 

@@ -21,6 +21,13 @@ struct Operation {
     [[nodiscard]] std::string name() const { return method + ' ' + path; }
 };
 
+/// Text from outside as one line: messages are lines of a log, and an HTML page, or a body made to
+/// look like one, must not break it.
+[[nodiscard]] std::string one_line(std::string_view text);
+
+/// The beginning of a text, without half a UTF-8 character at its end.
+[[nodiscard]] std::string_view cut(std::string_view text, std::size_t most) noexcept;
+
 /// Longest part of a body that an error keeps.
 inline constexpr std::size_t error_body_bytes = 4096;
 
