@@ -21,32 +21,26 @@ PermitWaiter::~PermitWaiter() {
 }
 
 PermitLimit::~PermitLimit() {
-    while (first_ != nullptr) forget(*first_);
+    while (!queue_.empty()) forget(*queue_.front());
     if (gone_ != nullptr) *gone_ = true;
 }
 
 void PermitLimit::forget(PermitWaiter& waiter) noexcept {
     if (waiter.limit_ != this) return;
-    (waiter.previous_ != nullptr ? waiter.previous_->next_ : first_) = waiter.next_;
-    (waiter.next_ != nullptr ? waiter.next_->previous_ : last_) = waiter.previous_;
-    waiter.previous_ = waiter.next_ = nullptr;
+    queue_.erase(waiter);
     waiter.limit_ = nullptr;
-    --waiting_;
 }
 
 bool PermitLimit::take(PermitWaiter& waiter, std::int64_t cost) noexcept {
     assert(!waiter.waits());
     // While others are being served the balance may already allow the next: they come first.
-    if (first_ == nullptr && open()) {
+    if (queue_.empty() && open()) {
         balance_ -= cost;
         return true;
     }
     waiter.limit_ = this;
     waiter.cost_ = cost;
-    waiter.previous_ = last_;
-    (last_ != nullptr ? last_->next_ : first_) = &waiter;
-    last_ = &waiter;
-    ++waiting_;
+    queue_.push_back(waiter);
     return false;
 }
 
@@ -64,8 +58,8 @@ void PermitLimit::serve() {
         }
     } serving{.limit = *this};
     gone_ = &serving.gone;
-    while (!serving.gone && first_ != nullptr && open()) {
-        auto& waiter = *first_;
+    while (!serving.gone && !queue_.empty() && open()) {
+        auto& waiter = *queue_.front();
         forget(waiter);
         balance_ -= waiter.cost_;
         waiter.on_permit();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "base/intrusive_list.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,8 +31,7 @@ protected:
 private:
     friend class PermitLimit;
     PermitLimit* limit_{nullptr};
-    PermitWaiter* previous_{nullptr};
-    PermitWaiter* next_{nullptr};
+    base::ListLinks<PermitWaiter> links_{};
     std::int64_t cost_{0};
 };
 
@@ -45,7 +46,7 @@ public:
 
     /// `waiter` is not told any more. Harmless if it does not wait here.
     void forget(PermitWaiter& waiter) noexcept;
-    [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }
+    [[nodiscard]] std::size_t waiting() const noexcept { return queue_.size(); }
 
 protected:
     PermitLimit(std::int64_t balance, std::int64_t least) noexcept
@@ -62,9 +63,7 @@ private:
 
     std::int64_t balance_;
     std::int64_t const least_;  ///< balance at which one more is admitted
-    PermitWaiter* first_{nullptr};
-    PermitWaiter* last_{nullptr};
-    std::size_t waiting_{0};
+    base::IntrusiveList<PermitWaiter, &PermitWaiter::links_> queue_{};
     bool* gone_{nullptr};  ///< of the `serve` that runs, to be told if this is destroyed inside
 };
 
