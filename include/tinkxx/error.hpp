@@ -71,6 +71,8 @@ struct ErrorDetails {
     std::shared_ptr<Error const> cause{};
     /// Callback: what the user's function threw.
     std::exception_ptr exception{};
+    /// Status of a result that was asked for: the lines of the request, with secrets redacted.
+    std::vector<std::pair<std::string, std::string>> request_headers{};
 };
 
 /// Root of everything tinkxx throws. Read what to do next from the members; catch a subclass

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "service/session/holder.hpp"
 #include "service/session/service_call.hpp"
 #include "service/session/service_context.hpp"
 #include "wire/service_messages.hpp"
@@ -16,7 +15,7 @@ namespace tinkxx::service {
 
 /// Tells the server which accepted samples nobody waits for any more (R-FUT-70 … R-FUT-72), in
 /// batches; per holder. Loop thread only; destroying it drops what was not sent.
-class CancelQueue final : public HolderPart, private Timer {
+class CancelQueue final : private Timer {
 public:
     using Flags = std::function<wire::DynamicFlags()>;
     /// Beyond so many the oldest are dropped: the server finds out by itself.
@@ -26,32 +25,37 @@ public:
     CancelQueue(ServiceContext& context, Flags flags);
     ~CancelQueue();
 
-    /// Nothing is queued while the flag is off, or once the holder closes.
+    /// Nothing is queued while the flag is off, or once the queue is closed.
     void cancel(std::string request_id);
     [[nodiscard]] std::size_t queued() const noexcept { return queue_.size(); }
     [[nodiscard]] std::size_t under_way() const noexcept { return open_; }
 
-    /// A session that was ended on the server needs no cancels any more.
-    void on_holder_closing(bool finished) override;
-    /// Sends what is queued; what `deadline` finds unsent is dropped.
-    void drain(TimePoint deadline, std::function<void()> done) override;
+    /// Drops what was not sent and takes no more: for a session that was ended on the server.
+    void close();
+    /// Sends what is queued, then closes and calls `done`, which may be inside this call; what
+    /// `deadline` finds unsent is dropped.
+    void drain(TimePoint deadline, std::function<void()> done);
 
 private:
     class Sending;
+    struct Deadline final : Timer {
+        explicit Deadline(CancelQueue& owner) noexcept : queue{&owner} {}
+        void on_time() override;
+        CancelQueue* queue;
+    };
 
     void on_time() override;
-    void send_batch();
-    void sent(Sending& sending);
-    void drop_all() noexcept;
-    void drained();
+    void go_on();
+    void sent(std::string const& request_id, Error const* error);
 
     ServiceContext* context_;
     Flags flags_;
     std::deque<std::string> queue_{};
     std::vector<std::unique_ptr<Sending>> batch_{};
-    std::size_t open_{0};
-    std::function<void()> done_{};
-    bool closing_{false};
+    std::size_t open_{0};  ///< of the batch
+    Deadline deadline_{*this};
+    std::function<void()> drained_{};
+    bool closed_{false};
 };
 
 }  // namespace tinkxx::service

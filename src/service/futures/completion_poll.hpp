@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/intrusive_list.hpp"
 #include "service/futures/completion_machine.hpp"
 #include "service/futures/future_poll.hpp"
 #include "service/http/http_call.hpp"
@@ -43,8 +44,7 @@ protected:
 private:
     friend class CompletionPoll;
     CompletionPoll* poll_{nullptr};
-    CompletionWaiter* previous_{nullptr};
-    CompletionWaiter* next_{nullptr};
+    base::ListLinks<CompletionWaiter> links_{};
     std::string request_id_{};
     std::optional<Completed> completed_{};  ///< to be told
 };
@@ -73,7 +73,7 @@ public:
 
     /// False once it has given up.
     [[nodiscard]] bool works() const noexcept { return !given_up_; }
-    [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }
+    [[nodiscard]] std::size_t waiting() const noexcept { return waiters_.size(); }
     [[nodiscard]] std::size_t unclaimed() const noexcept { return unclaimed_.size(); }
     [[nodiscard]] bool polling() const noexcept { return http_.under_way(); }
     [[nodiscard]] std::int64_t cursor() const noexcept { return machine_.cursor(); }
@@ -83,13 +83,7 @@ private:
         std::string request_id{};
         Completed completed{};
     };
-    /// Waiters in the order of their arrival.
-    struct List {
-        CompletionWaiter* first{nullptr};
-        CompletionWaiter* last{nullptr};
-        void add(CompletionWaiter& waiter) noexcept;
-        void remove(CompletionWaiter& waiter) noexcept;
-    };
+    using List = base::IntrusiveList<CompletionWaiter, &CompletionWaiter::links_>;
 
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
@@ -109,12 +103,11 @@ private:
     std::int64_t clone_id_;
     HttpCall http_;
     CompletionMachine machine_{};
-    List waiters_{};
-    List done_{};  ///< waiters that are to be told
+    List waiters_{};  ///< in the order of their arrival
+    List done_{};     ///< waiters that are to be told
     std::unordered_map<std::string_view, CompletionWaiter*> by_id_{};
     std::list<Unclaimed> unclaimed_{};  ///< oldest first
     std::unordered_map<std::string_view, std::list<Unclaimed>::iterator> unclaimed_by_id_{};
-    std::size_t waiting_{0};
     TimePoint not_before_{};  ///< of the next poll
     bool given_up_{false};
     bool* gone_{nullptr};  ///< of the `tell` that runs

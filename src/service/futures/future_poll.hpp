@@ -147,13 +147,14 @@ private:
     void send_or_expire();
     void send();
     void wait(PollMachine::Poll const& poll);
-    void classify(HttpResponse response);
-    void on_classified(std::string body, wire::FutureAnswer answer);
-    void take(wire::FutureAnswer const& answer, std::string body);
-    void follow(PollMachine::Step step, ErrorDetails const& cause);
-    void report(PollMachine::Step const& step, ErrorDetails const& cause) const;
+    void classify(std::string content_type, std::string body);
+    void on_classified();
+    void take(wire::FutureAnswer answer, std::string&& body);
+    void follow(PollMachine::Step step, Error const* failure);
+    void report(PollMachine::Step const& step, Error const* failure) const;
+    void log_wait(Error const* failure) const;
     void tell_queue_state(wire::QueueReport queue);
-    void fail(ErrorDetails error, bool with_request);
+    void fail(ErrorDetails error);
     void end() noexcept;
     [[nodiscard]] Headers lines(std::int64_t iteration) const;
 

@@ -101,7 +101,7 @@ public:
     [[nodiscard]] Step on_deadline(TimePoint now);
 
     /// The members of the event that a step reports; `error` is what the step came from.
-    [[nodiscard]] boost::json::object event_data(Report const& report, ErrorDetails const& error,
+    [[nodiscard]] boost::json::object event_data(Report const& report, Error const& error,
                                                  TimePoint now) const;
 
     [[nodiscard]] TimePoint since() const noexcept { return since_; }

@@ -1,0 +1,321 @@
+#include "service/futures/future_poll.hpp"
+
+#include "service/http/standard_headers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <charconv>
+#include <utility>
+
+namespace tinkxx::service {
+
+namespace {
+
+constexpr std::string_view path = "/api/v1/retrieve_future";
+constexpr std::chrono::seconds poll_timeout{45};
+// Larger JSON is looked at where it does not keep the loop from others.
+constexpr std::size_t classified_on_loop_bytes = std::size_t{64} * 1024;
+
+bool is_protobuf(std::string_view content_type) noexcept {
+    return content_type.find("application/x-protobuf") != std::string_view::npos;
+}
+
+std::string seconds_of(std::chrono::nanoseconds time) {
+    std::array<char, 32> text{};
+    auto const seconds = std::chrono::duration<double>(time).count();
+    auto const [end, failed] = std::to_chars(text.data(), text.data() + text.size(), seconds);
+    return failed == std::errc{} ? std::string{text.data(), end} : "0";
+}
+
+wire::FutureAnswer classified(std::string_view content_type, std::string_view body) noexcept {
+    try {
+        return wire::classify_future_answer(content_type, body);
+    } catch (std::exception const& e) {
+        return wire::future_answer::Malformed{e.what()};
+    }
+}
+
+}  // namespace
+
+FutureSurroundings::FutureSurroundings(ServiceContext& context, ByteBudget& downloads,
+                                       PollRules rules)
+    : context_{&context}, downloads_{&downloads}, rules_{std::move(rules)} {
+    auto const& config = http().config();
+    url_ = config.endpoint.url(path, config.query, {});
+    auto lines = *http().json_headers();
+    lines.set("Accept", "application/x-protobuf, application/json");
+    protobuf_headers_ = std::make_shared<Headers const>(std::move(lines));
+}
+
+std::optional<std::chrono::nanoseconds> FutureSurroundings::billing_pause(
+    Error const& error) const {
+    auto const detail = error.body().empty() ? std::string_view{error.what()} : error.body();
+    auto verdict = context_->billing().on_402(scheduler().now(), detail);
+    if (!verdict.line.empty()) http().log(verdict.level, std::move(verdict.line));
+    if (!verdict.pause) return std::nullopt;
+    return BillingPause::step;
+}
+
+/// A large answer on its way through the callback executor. The owner belongs to the loop, the
+/// rest to whoever has the turn.
+struct FuturePoll::Classification {
+    FuturePoll* owner{nullptr};
+    std::string content_type{};
+    std::string body{};
+    wire::FutureAnswer answer{};
+};
+
+FuturePoll::FuturePoll(FutureSurroundings const& around, Listener& listener) noexcept
+    : around_{&around}, listener_{&listener}, http_{around.http(), *this} {}
+
+FuturePoll::~FuturePoll() { cancel(); }
+
+void FuturePoll::start(FutureOrder order) {
+    assert(!under_way());
+    order_ = std::move(order);
+    machine_.emplace(around_->rules(), order_.request_id, order_.request_type,
+                     around_->scheduler().now(), order_.deadline);
+    queue_state_.reset();
+    queue_reason_.clear();
+    if (order_.known_payload_bytes > 0) {
+        machine_->skip_metadata();
+        return acquire(order_.known_payload_bytes);
+    }
+    send_or_expire();
+}
+
+void FuturePoll::cancel() noexcept {
+    if (!under_way()) return;
+    http_.cancel();
+    around_->downloads().forget(*this);
+    end();
+}
+
+void FuturePoll::end() noexcept {
+    doing_ = Doing::nothing;
+    around_->scheduler().disarm(*this);
+    if (classification_) std::exchange(classification_, nullptr)->owner = nullptr;
+    permit_.release();
+}
+
+void FuturePoll::enter(Doing doing) noexcept {
+    doing_ = doing;
+    auto& scheduler = around_->scheduler();
+    doing_since_ = scheduler.now();
+    if (machine_->deadline() != TimePoint::max()) {
+        scheduler.arm(*this, machine_->deadline(), Precision::coarse);
+    }
+}
+
+void FuturePoll::acquire(std::int64_t bytes) {
+    wanted_bytes_ = bytes;
+    enter(Doing::download);
+    if (around_->downloads().acquire(*this, bytes)) on_permit();
+}
+
+void FuturePoll::on_permit() {
+    permit_ = Permit{around_->downloads(), wanted_bytes_};
+    send_or_expire();
+}
+
+// Somebody else's call may lead here, so an end has to come from the loop.
+void FuturePoll::send_or_expire() {
+    auto const now = around_->scheduler().now();
+    if (!machine_->expired(now)) return send();
+    wait({.at = now});
+}
+
+void FuturePoll::send() {
+    enter(Doing::polling);
+    auto const iteration = machine_->begin(doing_since_);
+    HttpOrder order;
+    order.operation.method = "POST";
+    order.operation.path = path;
+    order.url = around_->url();
+    order.common_headers = around_->headers(order_.protobuf_wanted);
+    order.headers = lines(iteration);
+    order.body.head = std::make_shared<std::string const>(
+        wire::encode_retrieve_future(order_.request_id, machine_->allow_metadata_only()));
+    order.purpose = Purpose::retrieve;
+    order.timeouts = around_->http().config().timeouts;
+    order.timeouts.read = order.timeouts.write = order.timeouts.pool = poll_timeout;
+    order.max_retries = 0;
+    order.metadata = order_.metadata;
+    http_.start(std::move(order));
+}
+
+Headers FuturePoll::lines(std::int64_t iteration) const {
+    auto lines = order_.headers;
+    lines.add("X-Tinker-Request-Iteration", std::to_string(iteration));
+    lines.add("X-Tinker-Request-Type", std::string{order_.request_type});
+    if (iteration == 0) {
+        lines.add("X-Tinker-Create-Promise-Roundtrip-Time", seconds_of(order_.submit_roundtrip));
+    }
+    return lines;
+}
+
+void FuturePoll::wait(PollMachine::Poll const& poll) {
+    enter(Doing::waiting);
+    until_ = std::min(poll.at, machine_->deadline());
+    why_ = poll.why;
+    around_->scheduler().arm(*this, until_, Precision::exact);
+}
+
+void FuturePoll::on_time() {
+    auto const now = around_->scheduler().now();
+    if (!machine_->expired(now)) return send();
+    http_.cancel();
+    around_->downloads().forget(*this);
+    follow(machine_->on_deadline(now), nullptr);
+}
+
+void FuturePoll::on_response(HttpResponse response) {
+    auto const* type = response.headers.find("content-type");
+    auto content_type = type != nullptr ? *type : std::string{};
+    if (response.body.size() > classified_on_loop_bytes && !is_protobuf(content_type)) {
+        return classify(std::move(content_type), std::move(response.body));
+    }
+    take(classified(content_type, response.body), std::move(response.body));
+}
+
+void FuturePoll::classify(std::string content_type, std::string body) {
+    enter(Doing::classifying);
+    classification_ = std::make_shared<Classification>();
+    classification_->owner = this;
+    classification_->content_type = std::move(content_type);
+    classification_->body = std::move(body);
+    auto& runtime = around_->http().runtime();
+    runtime.run_callback([job = classification_, core = runtime.shared_from_this()] {
+        job->answer = classified(job->content_type, job->body);
+        core->scheduler().post([job] {
+            if (job->owner != nullptr) job->owner->on_classified();
+        });
+    });
+}
+
+void FuturePoll::on_classified() {
+    auto const job = std::exchange(classification_, nullptr);
+    take(std::move(job->answer), std::move(job->body));
+}
+
+void FuturePoll::take(wire::FutureAnswer answer, std::string&& body) {
+    if (auto* failed = std::get_if<wire::future_answer::Failed>(&answer)) {
+        failed->message = around_->http().config().scrubber.scrub(failed->message);
+    }
+    auto step = machine_->on_answer(answer, around_->scheduler().now());
+    if (!std::holds_alternative<PollMachine::Done>(step.next)) {
+        return follow(std::move(step), nullptr);
+    }
+    FutureResult result;
+    if (auto const* found = std::get_if<wire::future_answer::Json>(&answer)) {
+        if (!found->result.empty()) {
+            result.offset = static_cast<std::size_t>(found->result.data() - body.data());
+        }
+        result.size = found->result.size();
+    } else {
+        result.protobuf = true;
+        result.size = body.size();
+    }
+    result.body = std::move(body);
+    end();
+    listener_->on_result(std::move(result));
+}
+
+void FuturePoll::on_error(Error error) {
+    auto const now = around_->scheduler().now();
+    auto step = machine_->on_error(error, now);
+    if (std::holds_alternative<PollMachine::AskBilling>(step.next)) {
+        step = machine_->on_billing(error, around_->billing_pause(error), now);
+    }
+    follow(std::move(step), &error);
+}
+
+void FuturePoll::follow(PollMachine::Step step, Error const* failure) {
+    if (step.report) report(step, failure);
+    if (auto* failed = std::get_if<PollMachine::Fail>(&step.next)) {
+        return fail(std::move(failed->error));
+    }
+    if (auto const* download = std::get_if<PollMachine::Download>(&step.next)) {
+        return acquire(download->bytes);
+    }
+    auto const& poll = std::get<PollMachine::Poll>(step.next);
+    wait(poll);
+    log_wait(failure);
+    if (step.queue) tell_queue_state(std::move(*step.queue));
+}
+
+void FuturePoll::report(PollMachine::Step const& step, Error const* failure) const {
+    auto* const telemetry = around_->context().telemetry();
+    if (telemetry == nullptr) return;
+    auto const& report = *step.report;
+    auto const* failed = std::get_if<PollMachine::Fail>(&step.next);
+    auto const error = failure != nullptr ? *failure : Error{failed->error};
+    telemetry->event(report.name, report.severity,
+                     machine_->event_data(report, error, around_->scheduler().now()));
+}
+
+void FuturePoll::log_wait(Error const* failure) const {
+    auto const level = why_ == PollWait::no_answer || why_ == PollWait::rate_limited
+                           ? LogLevel::info
+                           : LogLevel::debug;
+    auto& http = around_->http();
+    if (!http.logs(level)) return;
+    std::string line{order_.request_type};
+    line += " request " + order_.request_id + ": ";
+    line += failure != nullptr ? std::string_view{failure->what()} : to_string(why_);
+    line += "; poll " + std::to_string(machine_->polls()) + " follows in ";
+    line += seconds_text(std::chrono::ceil<std::chrono::milliseconds>(until_ - doing_since_));
+    line += " s";
+    http.log(level, std::move(line));
+}
+
+void FuturePoll::tell_queue_state(wire::QueueReport queue) {
+    auto& http = around_->http();
+    queue_state_ = queue.state;
+    queue_reason_ = http.config().scrubber.scrub(queue.reason);
+    auto const reason = queue_reason_;  // this may not outlive the call
+    try {
+        listener_->on_queue_state(queue.state, reason);
+    } catch (std::exception const& e) {
+        http.log(LogLevel::warning, std::string{"an observer of queue states threw: "} + e.what());
+    } catch (...) {
+        http.log(LogLevel::warning,
+                 "an observer of queue states threw something that is no exception");
+    }
+}
+
+void FuturePoll::fail(ErrorDetails error) {
+    if (error.http_status && error.kind != ErrorKind::promise_lost) {
+        auto const& scrubber = around_->http().config().scrubber;
+        auto const add = [&](Headers const& lines) {
+            for (auto const& [name, value] : scrubber.scrub(lines)) {
+                error.request_headers.emplace_back(name, value);
+            }
+        };
+        add(*around_->headers(order_.protobuf_wanted));
+        add(lines(std::max<std::int64_t>(machine_->polls() - 1, 0)));
+    }
+    Error const told{std::move(error)};
+    end();
+    listener_->on_error(told);
+}
+
+PollStanding FuturePoll::standing() const noexcept {
+    PollStanding standing;
+    standing.doing = doing_;
+    if (!machine_) return standing;
+    standing.since = machine_->since();
+    standing.doing_since = doing_since_;
+    standing.polls = machine_->polls();
+    if (doing_ == Doing::waiting) {
+        standing.until = until_;
+        standing.why = why_;
+    }
+    standing.queue_state = queue_state_;
+    standing.queue_reason = queue_reason_;
+    if (auto const& last = machine_->last_failure()) standing.last_failure = last->what();
+    return standing;
+}
+
+}  // namespace tinkxx::service
