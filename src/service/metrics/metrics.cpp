@@ -271,6 +271,8 @@ template <class... Fns>
 struct Overloaded : Fns... {
     using Fns::operator()...;
 };
+template <class... Fns>
+Overloaded(Fns...) -> Overloaded<Fns...>;  // clang 16 does not deduce it for aggregates
 
 }  // namespace
 
