@@ -3,6 +3,8 @@
 #include <tinkxx/result.hpp>
 
 #include "base/intrusive_list.hpp"
+#include "service/alarm.hpp"
+#include "service/http/credentials.hpp"
 #include "service/session/heartbeat.hpp"
 #include "service/session/holder_config.hpp"
 #include "service/session/service_call.hpp"
@@ -31,18 +33,19 @@ public:
     virtual void on_ready(Result<void> outcome) = 0;
 
 protected:
-    ~ReadyWaiter() = default;
+    virtual ~ReadyWaiter() = default;
 
 private:
     friend class Holder;
     base::ListLinks<ReadyWaiter> links_{};
+    std::uint64_t round_{0};
 };
 
 /// Something that lives on a holder and ends with it: telemetry, completion polls, the queue of
 /// cancellations, operations under way. Loop thread only.
 class HolderPart {
 public:
-    /// The holder has become ready.
+    /// The holder has become ready. A part that is added later is not told.
     virtual void on_holder_ready() {}
     /// The holder closes: end polls and operations, begin nothing new. `finished` if the session
     /// was ended on the server too. The part may remove itself.
@@ -52,11 +55,12 @@ public:
     virtual void drain(TimePoint /*deadline*/, std::function<void()> done) { done(); }
 
 protected:
-    ~HolderPart() = default;
+    virtual ~HolderPart() = default;
 
 private:
     friend class Holder;
     base::ListLinks<HolderPart> links_{};
+    bool told_{false};
 };
 
 /// How a session is to end on the server (R-SESS-22).
@@ -148,26 +152,32 @@ public:
 private:
     class Beat;
     class Refresh;
-    class Later;
 
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
     void on_shutdown() noexcept override;
 
     [[nodiscard]] bool usable();
+    [[nodiscard]] HttpOrder order(std::string_view path, std::string body, Purpose purpose) const;
+    [[nodiscard]] std::shared_ptr<CredentialSource> source(CredentialChoice choice);
+    [[nodiscard]] std::optional<Error> authenticate();
     void next_step();
-    void step_failed(Error error);
+    void fail(Error error);
     void became_ready();
+    void tell_later();
+    void tell_news();
     void tell_waiters(Result<void> const& outcome);
-    void log_messages();
-    void stop();
-    void drain();
-    void drained();
+    void log_session();
     void finished(Result<void> outcome);
-    void end(Result<void> const& outcome) noexcept;
+    void tell_parts();
+    void drain();
+    void end_drain();
+    void end() noexcept;
 
     HolderConfig const config_;
     HolderKind const kind_;
+    std::shared_ptr<detail::RuntimeCore> const runtime_;
+    std::shared_ptr<ProcessRunner> runner_;
     std::shared_ptr<HolderCredential> const credential_;
     std::shared_ptr<HttpContext> const http_;
     std::atomic<std::int64_t> model_seq_{0};
@@ -179,20 +189,26 @@ private:
     StartUp start_up_;
     wire::DynamicFlags dynamic_{};
     ServiceCall call_;
-    std::unique_ptr<Later> later_;
+    Alarm<Holder> news_{*this, &Holder::tell_news};
+    Alarm<Holder> drain_limit_{*this, &Holder::end_drain};
     std::unique_ptr<Beat> beat_;
     std::unique_ptr<Refresh> refresh_;
     base::IntrusiveList<ReadyWaiter, &ReadyWaiter::links_> waiters_{};
+    std::uint64_t round_{0};
     base::IntrusiveList<HolderPart, &HolderPart::links_> parts_{};
     std::shared_ptr<Holder> self_{};  // from the start until the end
     bool resident_{false};
+    bool authenticated_{false};
+    Credential token_key_{};  ///< a key that is a token and says whom it stands for
     bool starting_{false};
     bool ready_{false};
+    std::optional<Error> failure_{};  ///< of a start-up, until those who wait are told
     bool closing_{false};
     bool finishing_{false};
+    bool finished_{false};  ///< the session was ended on the server
     bool ended_{false};
     std::size_t draining_{0};
-    std::optional<Result<void>> outcome_{};  // of the close
+    Result<void> outcome_{};  ///< of the close
     std::vector<Done> dones_{};
 };
 

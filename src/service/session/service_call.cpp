@@ -1,6 +1,7 @@
 #include "service/session/service_call.hpp"
 
 #include "service/http/standard_headers.hpp"
+#include "service/retry/user_error.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -12,18 +13,6 @@ namespace {
 
 double seconds(std::chrono::nanoseconds time) {
     return std::chrono::duration<double>{time}.count();
-}
-
-// R-RETRY-21.
-bool is_user_error(Error const& error) noexcept {
-    for (auto const* link = &error; link != nullptr; link = link->cause()) {
-        auto const status = link->http_status().value_or(0);
-        if (link->kind() != ErrorKind::connection && status >= 400 && status < 500 &&
-            status != 408) {
-            return true;
-        }
-    }
-    return false;
 }
 
 }  // namespace
@@ -148,7 +137,7 @@ void ServiceCall::report(Error const& error) const {
     if (telemetry == nullptr) return;
     auto const& scheduler = context_->http().scheduler();
     bool const retryable = repeats_submit(error);
-    bool const user = is_user_error(error);
+    bool const user = find_user_error(error).has_value();
     auto const wall = seconds(scheduler.wall().time_since_epoch());
     auto const elapsed = seconds(scheduler.now() - retry_->started());
     boost::json::object data;

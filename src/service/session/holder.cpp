@@ -1,0 +1,484 @@
+#include "service/session/holder.hpp"
+
+#include "service/auth/command_credential.hpp"
+#include "service/auth/holder_credential.hpp"
+#include "service/auth/identity.hpp"
+#include "service/auth/process_runner.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tinkxx::service {
+
+namespace {
+
+constexpr std::string_view heartbeat_path = "/api/v1/session_heartbeat";
+constexpr std::string_view dynamic_config_path = "/api/v1/client/dynamic_config";
+constexpr std::chrono::seconds heartbeat_timeout{10};
+
+// Baselines where the server says nothing (R-CONF-22).
+constexpr std::int64_t baseline_sample_bytes = std::int64_t{5} * 1024 * 1024;
+constexpr std::int64_t baseline_concurrent_samples = 1000;
+
+Timeouts each(std::chrono::milliseconds limit) {
+    return {.connect = limit, .read = limit, .write = limit, .pool = limit};
+}
+
+/// There is no credential, and this is why.
+class NoCredential final : public CredentialSource {
+public:
+    explicit NoCredential(Error error) noexcept : error_{std::move(error)} {}
+    std::optional<Result<Credential>> get(CredentialWaiter& /*waiter*/) override {
+        return Result<Credential>{error_};
+    }
+    void forget(CredentialWaiter& /*waiter*/) noexcept override {}
+    std::string_view identity() const noexcept override { return {}; }
+
+private:
+    Error error_;
+};
+
+wire::CreateSession session_request(HolderConfig const& config) {
+    return {.tags = config.tags,
+            .user_metadata = config.user_metadata,
+            .sdk_version = config.sdk_version,
+            .project_id = config.project_id,
+            .display_name = config.display_name};
+}
+
+std::string configured_identity(CredentialConfig const& config) {
+    auto const chosen = choose_credential(config);
+    return chosen ? chosen->value : std::string{};
+}
+
+}  // namespace
+
+/// Beats for the session until that ends (R-SESS-10).
+class Holder::Beat final : private HttpCall::Listener, private Timer {
+public:
+    explicit Beat(Holder& holder)
+        : holder_{&holder},
+          machine_{holder.session_id(), holder.config_.intervals, holder.http_->scheduler().now()},
+          call_{*holder.http_, *this} {
+        arm(machine_.first());
+    }
+
+private:
+    void on_time() override {
+        auto order =
+            holder_->order(heartbeat_path, wire::encode_session_heartbeat(holder_->session_id()),
+                           Purpose::session);
+        order.timeouts = each(heartbeat_timeout);
+        order.max_retries = 0;
+        machine_.on_sent(scheduler().now());
+        call_.start(std::move(order));
+    }
+    void on_response(HttpResponse /*response*/) override {
+        follow(machine_.on_success(scheduler().now()));
+    }
+    void on_error(Error error) override { follow(machine_.on_error(error, scheduler().now())); }
+
+    void follow(Heartbeat::Next next) {
+        if (!next.line.empty()) holder_->http_->log(next.level, std::move(next.line));
+        if (next.at) arm(*next.at);
+    }
+    void arm(TimePoint when) { scheduler().arm(*this, when, Precision::coarse); }
+    [[nodiscard]] Scheduler& scheduler() const { return holder_->http_->scheduler(); }
+
+    Holder* holder_;
+    Heartbeat machine_;
+    HttpCall call_;
+};
+
+/// Fetches the dynamic config again and again (R-CONF-31).
+class Holder::Refresh final : private HttpCall::Listener, private Timer {
+public:
+    explicit Refresh(Holder& holder) : holder_{&holder}, call_{*holder.http_, *this} { arm(); }
+
+private:
+    void on_time() override {
+        auto order = holder_->order(dynamic_config_path,
+                                    wire::encode_sdk_version(holder_->config_.sdk_version),
+                                    Purpose::session);
+        order.timeouts = each(StartUp::dynamic_timeout);
+        order.max_retries = 0;
+        call_.start(std::move(order));
+    }
+    void on_response(HttpResponse response) override {
+        arm();  // first: the next interval may be another
+        auto const flags = wire::decode_dynamic_flags(response.body);
+        if (!flags) return kept(flags.error());
+        if (*flags == holder_->dynamic_) return;
+        holder_->dynamic_ = *flags;
+        holder_->http_->log(LogLevel::debug,
+                            "dynamic config changed: " + wire::encode_dynamic_flags(*flags));
+        arm();
+    }
+    void on_error(Error error) override {
+        arm();
+        kept(error);
+    }
+    void kept(Error const& error) {
+        holder_->http_->log(LogLevel::debug,
+                            std::string{"dynamic config kept as it was: "} + error.what());
+    }
+    void arm() {
+        auto& scheduler = holder_->http_->scheduler();
+        auto const wait =
+            std::max<std::chrono::nanoseconds>(holder_->dynamic_.refresh_interval_sec,
+                                               holder_->config_.intervals.dynamic_refresh_minimum);
+        scheduler.arm(*this, scheduler.now() + wait, Precision::coarse);
+    }
+
+    Holder* holder_;
+    HttpCall call_;
+};
+
+Holder::Holder(HolderConfig config, HolderKind kind, std::shared_ptr<detail::RuntimeCore> runtime,
+               std::shared_ptr<Transport> transport, std::optional<SessionSnapshot> snapshot,
+               std::shared_ptr<ProcessRunner> runner)
+    : config_{std::move(config)},
+      kind_{snapshot ? HolderKind::shadow : kind},
+      runtime_{std::move(runtime)},
+      runner_{std::move(runner)},
+      credential_{std::make_shared<HolderCredential>(
+          std::make_shared<NoCredential>(Error{{.message = "not started"}}),
+          configured_identity(config_.credentials))},
+      http_{
+          std::make_shared<HttpContext>(config_.http, runtime_, std::move(transport), credential_)},
+      context_{http_},
+      start_up_{snapshot ? StartUp{*snapshot} : StartUp{kind_, session_request(config_)}},
+      dynamic_{start_up_.dynamic()},
+      call_{context_, *this} {}
+
+Holder::~Holder() = default;
+
+std::string const& Holder::endpoint_key() const noexcept { return config_.http.endpoint.key(); }
+
+std::string_view Holder::credential_identity() const noexcept { return credential_->identity(); }
+
+bool Holder::usable() {
+    if (!resident_ && !ended_) {
+        resident_ = true;
+        runtime_->add(*this);  // ends at once if the runtime is shutting down
+    }
+    return !ended_;
+}
+
+HttpOrder Holder::order(std::string_view path, std::string body, Purpose purpose) const {
+    HttpOrder order;
+    order.operation = {.method = "POST", .path = std::string{path}};
+    order.url = config_.http.endpoint.url(path, config_.http.query, {});
+    order.common_headers = http_->json_headers();
+    order.body.tail = std::make_shared<std::string const>(std::move(body));
+    order.purpose = purpose;
+    order.timeouts = config_.http.timeouts;
+    order.max_retries = config_.http.max_retries;
+    return order;
+}
+
+std::shared_ptr<CredentialSource> Holder::source(CredentialChoice choice) {
+    if (choice.kind == CredentialChoice::Kind::key) {
+        return std::make_shared<FixedCredential>(std::move(choice.value));
+    }
+    if (!runner_) runner_ = shell_runner(runtime_);
+    return std::make_shared<CommandCredential>(std::move(choice.value), runner_,
+                                               runtime_->scheduler());
+}
+
+/// Settles on a credential, now that the server has said which it takes.
+std::optional<Error> Holder::authenticate() {
+    if (authenticated_) return std::nullopt;
+    auto chosen = choose_credential(config_.credentials, flags());
+    if (!chosen) return chosen.error();
+    authenticated_ = true;
+    billing().set_limit(flags().billing_exception_max_pause_duration_sec);
+    if (chosen->kind == CredentialChoice::Kind::key && names_its_user(chosen->value)) {
+        token_key_ = std::make_shared<std::string const>(chosen->value);
+    }
+    auto raw = source(std::move(*chosen));
+    if (flags().pjwt_auth_enabled) {
+        credential_->exchange(std::move(raw), *http_);
+    } else {
+        credential_->use(std::move(raw));
+    }
+    return std::nullopt;
+}
+
+void Holder::start() {
+    if (starting_ || ready_ || closing_ || !usable()) return;
+    self_ = shared_from_this();
+    starting_ = true;
+    next_step();
+}
+
+void Holder::next_step() {
+    auto const step = start_up_.step();
+    if (step == StartUp::Step::client_config) {
+        // A command may have to be asked even for this.
+        auto chosen = choose_credential(config_.credentials);
+        if (!chosen) return fail(chosen.error());
+        credential_->use(source(std::move(*chosen)));
+    } else if (auto error = authenticate()) {
+        return fail(std::move(*error));
+    }
+    if (step == StartUp::Step::done) return became_ready();
+    auto wanted = start_up_.order();
+    auto made = order(wanted.path, std::move(wanted.body), wanted.purpose);
+    if (!wanted.http_retries) made.max_retries = 0;
+    if (wanted.timeout.count() > 0) made.timeouts = each(wanted.timeout);
+    call_.start(std::move(made), wanted.repeat);
+}
+
+void Holder::on_response(HttpResponse response) {
+    if (finishing_) {
+        finished_ = true;
+        return finished({});
+    }
+    bool const created = start_up_.step() == StartUp::Step::session;
+    if (auto problem = start_up_.on_answer(response.body)) return fail(Error{std::move(*problem)});
+    if (created) log_session();
+    next_step();
+}
+
+void Holder::on_error(Error error) {
+    if (finishing_) {
+        auto const status = error.http_status().value_or(0);
+        if (error.kind() != ErrorKind::status || (status != 404 && status != 405)) {
+            return finished(std::move(error));
+        }
+        http_->log(LogLevel::debug,
+                   std::string{"this server cannot finish sessions: "} + error.what());
+        return finished({});
+    }
+    auto const note = start_up_.on_error(error);
+    if (!note) return fail(std::move(error));
+    http_->log(LogLevel::debug, *note);
+    next_step();
+}
+
+void Holder::log_session() {
+    auto const& session = start_up_.session();
+    http_->log(LogLevel::info, "session " + session.session_id + " created");
+    if (session.info_message) http_->log(LogLevel::info, one_line(*session.info_message));
+    if (session.warning_message) http_->log(LogLevel::warning, one_line(*session.warning_message));
+    if (session.error_message) http_->log(LogLevel::error, one_line(*session.error_message));
+}
+
+void Holder::fail(Error error) {
+    failure_ = std::move(error);
+    tell_later();
+}
+
+void Holder::became_ready() {
+    starting_ = false;
+    ready_ = true;
+    dynamic_ = start_up_.dynamic();
+    if (kind_ != HolderKind::sessionless) {
+        beat_ = std::make_unique<Beat>(*this);
+        refresh_ = std::make_unique<Refresh>(*this);
+    }
+    for (std::size_t i = parts_.size(); i > 0; --i) {
+        auto* const part = parts_.pop_front();
+        if (part == nullptr) break;  // it went away meanwhile
+        parts_.push_back(*part);
+        part->on_holder_ready();
+    }
+    tell_later();
+}
+
+void Holder::tell_later() {
+    auto& scheduler = http_->scheduler();
+    scheduler.arm(news_, scheduler.now(), Precision::exact);
+}
+
+void Holder::tell_news() {
+    if (failure_) {
+        starting_ = false;
+        auto const error = *std::exchange(failure_, std::nullopt);
+        return tell_waiters(error);
+    }
+    if (closing_) return tell_waiters(*refusal("start"));
+    if (ready_) tell_waiters({});
+}
+
+void Holder::tell_waiters(Result<void> const& outcome) {
+    auto const keep_alive = shared_from_this();
+    auto const round = round_++;  // who comes while others are told waits for the next
+    while (!waiters_.empty() && waiters_.front()->round_ <= round) {
+        waiters_.pop_front()->on_ready(outcome);
+    }
+}
+
+void Holder::when_ready(ReadyWaiter& waiter) {
+    (void)usable();
+    waiter.round_ = round_;
+    waiters_.push_back(waiter);
+    if (ready_ || closing_ || ended_) return tell_later();
+    start();
+}
+
+void Holder::forget(ReadyWaiter& waiter) noexcept {
+    if (waiter.links_.linked) waiters_.erase(waiter);
+}
+
+std::optional<Error> Holder::refusal(std::string_view operation) const {
+    if (!closing_) return std::nullopt;
+    return Error{
+        {.kind = ErrorKind::closed, .message = std::string{operation} + ": the client was closed"}};
+}
+
+std::string Holder::standing() const {
+    if (closing_) return "closed";
+    if (ready_) return {};
+    if (!starting_) return "not started";
+    return std::string{to_string(start_up_.step())} + ": " +
+           describe(call_.standing(), http_->scheduler().now());
+}
+
+std::int64_t Holder::sample_bytes_budget() const noexcept {
+    return config_.overrides.sample_bytes.value_or(
+        flags().sample_dispatch_bytes_semaphore_size.value_or(baseline_sample_bytes));
+}
+std::int64_t Holder::max_concurrent_samples() const noexcept {
+    return flags().sample_max_concurrent_requests.value_or(baseline_concurrent_samples);
+}
+std::int64_t Holder::download_budget() const noexcept {
+    return config_.overrides.download_bytes.value_or(
+        flags().inflight_response_bytes_semaphore_size);
+}
+std::int64_t Holder::chunk_items() const noexcept {
+    return config_.overrides.chunk_items.value_or(flags().fwdbwd_max_chunk_len);
+}
+std::int64_t Holder::chunk_bytes() const noexcept {
+    return config_.overrides.chunk_bytes.value_or(flags().fwdbwd_max_chunk_bytes_count);
+}
+std::int64_t Holder::forward_backward_budget() const noexcept {
+    return config_.overrides.forward_backward_bytes.value_or(
+        flags().fwdbwd_dispatch_bytes_semaphore_size);
+}
+bool Holder::completion_poll() const noexcept {
+    return config_.overrides.completion_poll.value_or(flags().sample_use_retrieve_futures);
+}
+bool Holder::join_sampling_session() const noexcept {
+    return config_.overrides.join_sampling_session.value_or(flags().sample_join_sampling_session);
+}
+
+SessionSnapshot Holder::snapshot() const {
+    return {.session_id = session_id(), .flags = flags(), .dynamic = dynamic_};
+}
+
+Credential Holder::identity_token() const {
+    auto const* exchanged = credential_->exchanged();
+    if (exchanged != nullptr && exchanged->token()) return exchanged->token();
+    return token_key_;
+}
+
+void Holder::add(HolderPart& part) noexcept { parts_.push_back(part); }
+
+void Holder::remove(HolderPart& part) noexcept {
+    if (part.links_.linked) parts_.erase(part);
+}
+
+void Holder::close(std::optional<Finish> finish, Done done) {
+    if (ended_) {
+        if (done) runtime_->scheduler().post([done = std::move(done)] { done({}); });
+        return;
+    }
+    dones_.push_back(std::move(done));
+    if (closing_) return;
+    closing_ = true;
+    self_ = shared_from_this();
+    if (starting_) {
+        call_.cancel();
+        starting_ = false;
+        failure_.reset();
+    }
+    tell_waiters(ErrorDetails{.kind = ErrorKind::cancelled,
+                              .message = "start: cancelled, since the client was closed",
+                              .stopped = RetryEnd::cancelled});
+    if (!finish || !ready_ || kind_ != HolderKind::session) return finished({});
+    finishing_ = true;
+    auto made = order("/api/v1/sessions/" + session_id() + "/finish",
+                      wire::encode_finish(finish->reason, finish->detail), Purpose::train);
+    call_.start(std::move(made), Repeat::submit_loop);
+}
+
+void Holder::finished(Result<void> outcome) {
+    finishing_ = false;
+    outcome_ = std::move(outcome);
+    beat_.reset();
+    refresh_.reset();
+    credential_->stop();
+    tell_parts();
+    drain();
+}
+
+void Holder::tell_parts() {
+    // Who was told goes to the end; parts may remove themselves and each other.
+    while (!parts_.empty() && !parts_.front()->told_) {
+        auto* const part = parts_.pop_front();
+        part->told_ = true;
+        parts_.push_back(*part);
+        part->on_holder_closing(finished_);
+    }
+}
+
+void Holder::drain() {
+    auto& scheduler = runtime_->scheduler();
+    auto const deadline = scheduler.now() + config_.intervals.telemetry_drain;
+    draining_ = 1;  // this call
+    for (std::size_t i = parts_.size(); i > 0; --i) {
+        auto* const part = parts_.pop_front();
+        if (part == nullptr) break;
+        parts_.push_back(*part);
+        ++draining_;
+        auto const called = std::make_shared<bool>(false);
+        part->drain(deadline, [weak = weak_from_this(), called] {
+            auto const self = weak.lock();
+            if (!self || std::exchange(*called, true)) return;
+            if (--self->draining_ == 0) self->end();
+        });
+    }
+    scheduler.arm(drain_limit_, deadline, Precision::coarse);
+    if (--draining_ == 0) end();
+}
+
+void Holder::end_drain() { end(); }
+
+void Holder::end() noexcept {
+    if (std::exchange(ended_, true)) return;
+    auto const keep_alive = std::exchange(self_, nullptr);
+    if (resident_) runtime_->remove(*this);
+    auto& scheduler = runtime_->scheduler();
+    scheduler.disarm(drain_limit_);
+    context_.close();
+    auto const dones = std::exchange(dones_, {});
+    bool first = true;
+    for (auto const& done : dones) {
+        if (done) done(std::exchange(first, false) ? outcome_ : Result<void>{});
+        first = false;
+    }
+}
+
+void Holder::on_shutdown() noexcept {
+    auto const keep_alive = weak_from_this().lock();
+    if (ended_) return;
+    closing_ = true;
+    call_.cancel();
+    Error const cancelled{{.kind = ErrorKind::cancelled,
+                           .message = "cancelled, since the runtime shuts down",
+                           .stopped = RetryEnd::cancelled}};
+    if (keep_alive) tell_waiters(failure_.value_or(cancelled));
+    failure_.reset();
+    finishing_ = false;
+    outcome_ = cancelled;
+    beat_.reset();
+    refresh_.reset();
+    credential_->stop();
+    tell_parts();
+    http_->scheduler().disarm(news_);
+    end();
+}
+
+}  // namespace tinkxx::service
