@@ -56,9 +56,9 @@ void HttpCall::start(HttpOrder order) {
     started_ = context_->scheduler().now();
     state_ = State::beginning;
     if (!context_->usable()) {
-        refusal_ = ErrorDetails{.kind = ErrorKind::cancelled,
-                                .message = order_.operation.name() + ": the client is closed",
-                                .stopped = RetryEnd::cancelled};
+        refusal_ = Error{{.kind = ErrorKind::cancelled,
+                          .message = order_.operation.name() + ": the client is closed",
+                          .stopped = RetryEnd::cancelled}};
         context_->scheduler().arm(*this, started_, Precision::exact);
         return;
     }
@@ -93,7 +93,7 @@ void HttpCall::attempt() {
     if (!credential) return;
     if (*credential) return send(**credential);
     // Told from the loop: the caller of `start` is not ready for an answer.
-    refusal_ = credential->error().details();
+    refusal_ = credential->error();
     state_ = State::beginning;
     context_->scheduler().arm(*this, context_->scheduler().now(), Precision::exact);
 }
@@ -238,9 +238,8 @@ void HttpCall::fail(ErrorDetails error) {
 
 void HttpCall::on_time() {
     if (state_ == State::waiting) return attempt();
-    auto error = std::move(*refusal_);
-    refusal_.reset();
-    fail(std::move(error));
+    auto const error = *std::exchange(refusal_, std::nullopt);
+    fail(error.details());
 }
 
 void HttpCall::shut(ErrorDetails error) {

@@ -116,8 +116,8 @@ private:
     bool has_secrets_{false};  ///< among the lines of the order, to be kept out of errors
     HttpOrder order_{};
     std::optional<HttpRetry> retry_{};
-    Credential credential_{};  ///< what was sent last, to be kept out of errors
-    std::optional<ErrorDetails> refusal_{};
+    Credential credential_{};         ///< what was sent last, to be kept out of errors
+    std::optional<Error> refusal_{};  ///< ends the call, from the loop
     TimePoint started_{};
     TimePoint retry_at_{};
     std::string retry_reason_{};
