@@ -3,12 +3,19 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/http.hpp>
 #include <tinkxx/log.hpp>
+#include <tinkxx/status.hpp>
 #include <tinkxx/transport.hpp>
+#include <tinkxx/types/queue_state.hpp>
 
 #include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace tinkxx {
 
@@ -49,6 +56,96 @@ struct HttpExceptionEvent : HttpEvent {
     std::chrono::nanoseconds duration{0};
 };
 
+/// What the service says about a request that waits there.
+struct QueueStateEvent {
+    QueueState state{QueueState::unknown};
+    /// In the service's words, or what the state usually means.
+    std::string reason{};
+    std::string request_id{};
+    /// E.g. `Sample`.
+    std::string request_type{};
+    /// Of the sampler or the model.
+    std::string owner_id{};
+    /// Whether state or reason differ from the last ones of the same request.
+    bool changed{false};
+    Metadata metadata{};
+};
+
+/// Called with what the service says about one call's request; takes `(QueueState)`,
+/// `(QueueState, std::string_view reason)` or `(QueueStateEvent const&)`.
+class QueueStateHandler {
+public:
+    template <class Fn>
+        requires(std::invocable<Fn&, QueueStateEvent const&> ||
+                 std::invocable<Fn&, QueueState, std::string_view> ||
+                 std::invocable<Fn&, QueueState>)
+    QueueStateHandler(Fn fn) {
+        if constexpr (std::invocable<Fn&, QueueStateEvent const&>) {
+            call_ = std::move(fn);
+        } else if constexpr (std::invocable<Fn&, QueueState, std::string_view>) {
+            call_ = [fn = std::move(fn)](QueueStateEvent const& event) mutable {
+                fn(event.state, std::string_view{event.reason});
+            };
+        } else {
+            call_ = [fn = std::move(fn)](QueueStateEvent const& event) mutable { fn(event.state); };
+        }
+    }
+    void operator()(QueueStateEvent const& event) const { call_(event); }
+
+private:
+    std::function<void(QueueStateEvent const&)> call_;
+};
+
+/// One attempt of an operation that its retry engine may repeat.
+struct AttemptEvent {
+    std::uint64_t id{0};
+    /// E.g. `sample`.
+    std::string operation{};
+    /// 1 for the first.
+    std::int64_t attempt{0};
+    Metadata metadata{};
+};
+struct AttemptStartEvent : AttemptEvent {};
+/// It succeeded.
+struct AttemptStopEvent : AttemptEvent {
+    std::chrono::nanoseconds duration{0};
+};
+/// It failed, and another follows after `delay`.
+struct AttemptRetryEvent : AttemptEvent {
+    std::optional<Error> error{};
+    std::chrono::nanoseconds delay{0};
+};
+/// It failed, and was the last.
+struct AttemptFailedEvent : AttemptEvent {
+    std::optional<Error> error{};
+};
+
+/// An operation stands somewhere else than before.
+struct StageEvent {
+    std::uint64_t id{0};
+    std::string operation{};
+    Stage stage{Stage::starting};
+    /// What it waits for, in words.
+    std::string why{};
+    Metadata metadata{};
+};
+
+/// Waiting for the result of an accepted request came to nothing.
+struct FutureFailureEvent {
+    enum class Kind : std::uint8_t {
+        timeout,
+        api_error,
+        connection_error,
+        request_failed,
+        validation_error,
+    };
+    Kind kind{Kind::api_error};
+    std::string request_id{};
+    std::string request_type{};
+    std::optional<Error> error{};
+    Metadata metadata{};
+};
+
 /// Sees what a client does. Derive, and override what matters.
 ///
 /// Members are called on the runtime's callback executor, in the order of the events. What they
@@ -61,6 +158,17 @@ public:
     virtual void on_http_retry(HttpRetryEvent const& /*event*/) {}
     virtual void on_http_stop(HttpStopEvent const& /*event*/) {}
     virtual void on_http_exception(HttpExceptionEvent const& /*event*/) {}
+
+    virtual void on_queue_state(QueueStateEvent const& /*event*/) {}
+    virtual void on_attempt_start(AttemptStartEvent const& /*event*/) {}
+    virtual void on_attempt_stop(AttemptStopEvent const& /*event*/) {}
+    virtual void on_attempt_retry(AttemptRetryEvent const& /*event*/) {}
+    virtual void on_attempt_failed(AttemptFailedEvent const& /*event*/) {}
+    virtual void on_future_failure(FutureFailureEvent const& /*event*/) {}
+    /// Called for every step of every operation: be quick.
+    virtual void on_stage(StageEvent const& /*event*/) {}
+    /// False, as by default, spares the cost of `on_stage`.
+    [[nodiscard]] virtual bool wants_stages() const noexcept { return false; }
 };
 
 /// An observer that writes one line per event: starts at debug, ends at info, retries at warning

@@ -33,7 +33,7 @@ PUBLIC = {
     "transport": ["transport.hpp"],
     "net": ["net_transport.hpp"],
     "wire": ["types/"],
-    "service": ["http.hpp", "metrics.hpp", "observer.hpp", "retry_config.hpp", "status.hpp"],
+    "service": ["call_options.hpp", "http.hpp", "metrics.hpp", "observer.hpp", "retry_config.hpp", "status.hpp"],
     "testing": ["testing/"],
     "local": ["local/"],
 }

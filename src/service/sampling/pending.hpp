@@ -1,0 +1,69 @@
+#pragma once
+
+#include <tinkxx/scheduler.hpp>
+#include <tinkxx/status.hpp>
+
+#include "base/intrusive_list.hpp"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace tinkxx::service {
+
+/// An operation that can be asked where it stands, and told to end. Loop thread only.
+class PendingOperation {
+public:
+    PendingOperation() noexcept = default;
+    PendingOperation(PendingOperation const&) = delete;
+    PendingOperation& operator=(PendingOperation const&) = delete;
+
+    [[nodiscard]] virtual OperationStatus status(TimePoint now) const = 0;
+    /// Its client is closing. Ends the operation, and may destroy it.
+    virtual void on_close() noexcept = 0;
+
+protected:
+    virtual ~PendingOperation() = default;
+
+private:
+    friend class PendingList;
+    base::ListLinks<PendingOperation> links_{};
+};
+
+/// The operations of one client that are under way, oldest first. Loop thread only.
+class PendingList {
+public:
+    /// Called whenever an operation comes while there is none.
+    void on_first(Task task) { on_first_ = std::move(task); }
+    void add(PendingOperation& operation) {
+        list_.push_back(operation);
+        if (on_first_ && list_.size() == 1) on_first_();
+    }
+    /// Null if there is none.
+    [[nodiscard]] PendingOperation const* oldest() const noexcept { return list_.front(); }
+    /// Harmless if it is not in the list.
+    void remove(PendingOperation& operation) noexcept {
+        if (operation.links_.linked) list_.erase(operation);
+    }
+    [[nodiscard]] std::uint64_t next_id() noexcept { return ++last_id_; }
+    [[nodiscard]] std::size_t size() const noexcept { return list_.size(); }
+    [[nodiscard]] std::vector<OperationStatus> statuses(TimePoint now) const {
+        std::vector<OperationStatus> all;
+        all.reserve(list_.size());
+        for (auto const* each = list_.front(); each != nullptr; each = each->links_.next) {
+            all.push_back(each->status(now));
+        }
+        return all;
+    }
+    /// Ends all of them.
+    void close() noexcept {
+        while (auto* const operation = list_.pop_front()) operation->on_close();
+    }
+
+private:
+    base::IntrusiveList<PendingOperation, &PendingOperation::links_> list_{};
+    std::uint64_t last_id_{0};
+    Task on_first_{};
+};
+
+}  // namespace tinkxx::service

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <tinkxx/error.hpp>
+#include <tinkxx/result.hpp>
+#include <tinkxx/runtime.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace tinkxx::service {
+
+/// Bounds how many samples of a client are pending (`ClientOptions::max_pending`). Any thread.
+class PendingBound : public std::enable_shared_from_this<PendingBound> {
+public:
+    /// A place among the pending; given up when the last copy goes.
+    using Place = std::shared_ptr<void const>;
+
+    /// What happens to one too many.
+    enum class WhenFull : std::uint8_t { block, reject };
+
+    /// `most` = 0: no bound.
+    [[nodiscard]] static std::shared_ptr<PendingBound> make(std::size_t most, WhenFull when_full);
+    virtual ~PendingBound() = default;
+
+    /// A place, null if there is no bound; or why there is none. May block, if that is what it does
+    /// when full; on a thread of `runtime`, which must not, it refuses instead. On a runtime
+    /// without threads it runs the loop.
+    [[nodiscard]] virtual Result<Place> enter(Runtime const& runtime) = 0;
+};
+
+}  // namespace tinkxx::service

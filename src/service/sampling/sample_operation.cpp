@@ -1,0 +1,651 @@
+#include "service/sampling/sample_operation.hpp"
+
+#include "service/http/retry_after.hpp"
+#include "service/retry/user_error.hpp"
+#include "wire/future.hpp"
+
+#include <boost/json/object.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace tinkxx::service {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// R-SAMP-31: how long a refusal holds requests back if the server does not say.
+constexpr std::int64_t small_prompt_bytes = std::int64_t{128} * 1024;
+constexpr std::chrono::seconds small_prompt_backoff{1};
+constexpr std::chrono::seconds large_prompt_backoff{5};
+// R-SAMP-24: a request counts for so many while the server is short of breath.
+constexpr std::int64_t recent_backoff_cost = 20;
+
+// Longer ones are written, or read, where they do not keep the loop from others.
+constexpr std::int64_t encode_on_loop_bytes = std::int64_t{32} * 1024;
+constexpr std::size_t decode_on_loop_bytes = std::size_t{64} * 1024;
+
+ErrorDetails with_note(Error const& error, RetryVerdict const& verdict) {
+    auto details = error.details();
+    details.stopped = verdict.end;
+    if (!verdict.note.empty()) details.message += "; " + verdict.note;
+    return details;
+}
+
+std::shared_ptr<std::string const> encode_tail(SampleOrder const& order, bool stability,
+                                               wire::Members members) {
+    return std::make_shared<std::string const>(
+        wire::encode_sample_tail(order.prompt, order.params, order.options, stability, members));
+}
+
+/// Whether a request without the members newer than 0.25.0 would ask for the same.
+bool fits_old_members(SampleOptions const& options, bool stability) {
+    return options.topk_sample_logprobs == 0 && !options.target_prompt_logprobs &&
+           options.prompt_alt_tokens_k == 0 && !options.prompt_logprobs_last_n && !stability;
+}
+
+bool names_new_member(std::string_view body) {
+    constexpr std::string_view names[] = {"topk_sample_logprobs", "target_prompt_logprobs",
+                                          "prompt_alt_tokens_k", "prompt_logprobs_last_n",
+                                          "record_stability_info"};
+    return std::ranges::any_of(
+        names, [&](std::string_view name) { return body.find(name) != std::string_view::npos; });
+}
+
+Result<SampleResponse> decode_body(std::string_view body, bool protobuf) {
+    return protobuf ? wire::decode_sample_proto(body) : wire::decode_sample_json(body);
+}
+
+}  // namespace
+
+SampleOperation::SampleOperation(std::shared_ptr<Sampler> sampler, SampleOrder order,
+                                 Promise<SampleResponse> promise)
+    : sampler_{std::move(sampler)}, order_{std::move(order)}, promise_{std::move(promise)} {}
+
+SampleOperation::~SampleOperation() = default;
+
+void SampleOperation::launch() {
+    auto& scheduler = sampler_->scheduler();
+    // Weak: a cancel that is never made must not keep the operation.
+    promise_.on_cancel([weak = weak_from_this(), &scheduler] {
+        scheduler.post([weak] {
+            if (auto const operation = weak.lock()) operation->stop();
+        });
+    });
+    scheduler.post([operation = shared_from_this()] { operation->begin(); });
+}
+
+void SampleOperation::begin() {
+    if (promise_.done()) return;  // cancelled before it began
+    if (auto refusal = sampler_->refusal(order_.operation)) {
+        promise_.set_error(*std::move(refusal));
+        return;
+    }
+    self_ = shared_from_this();
+    auto& scheduler = sampler_->scheduler();
+    started_ = stage_since_ = scheduler.now();
+    id_ = sampler_->pending().next_id();
+    sampler_->pending().add(*this);
+    auto const limit =
+        order_.call.deadline.count() > 0 ? order_.call.deadline : sampler_->deadline();
+    if (limit.count() > 0) {
+        deadline_.at = started_ + limit;
+        scheduler.arm(deadline_, deadline_.at, Precision::coarse);
+    }
+    if (auto const ready = sampler_->when_ready(*this)) return on_sampler(*ready);
+    enter_stage(sampler_->stage());
+}
+
+void SampleOperation::on_sampler(Result<void> outcome) {
+    if (!outcome) return end(named(outcome.error()));
+    config_ = sampler_->config_for(order_.call.retry);
+    bypass_handler_ = order_.may_bypass_handler && sampler_->no_retries();
+    if (bypass_handler_) return attempt();
+    handler_ = sampler_->handler_for(*config_, order_.call.retry);
+    if (enter(handler_, config_, sampler_->stuck_detection())) return attempt();
+    enter_stage(Stage::waiting_for_slot);
+}
+
+void SampleOperation::on_entered() { attempt(); }
+
+void SampleOperation::attempt() {
+    ++attempt_;
+    attempt_started_ = sampler_->scheduler().now();
+    if (handler_) handler_->progress(*this);
+    if (sampler_->observed()) {
+        sampler_->tell(&Observer::on_attempt_start, event<AttemptStartEvent>());
+    }
+    if (auto breaker = sampler_->plan().breaker) {
+        auto admitted = breaker->admit();
+        if (!admitted) return attempt_failed(named(admitted.error()));
+        admitted_ = *std::move(admitted);
+    }
+    seq_id_ = sampler_->next_seq_id();  // R-SAMP-04: before any waiting
+    step_ = Step::count;
+    advance();
+}
+
+void SampleOperation::advance() {
+    auto& shared = sampler_->shared();
+    auto const now = shared.scheduler().now();
+    switch (step_) {
+        case Step::count:
+            if (!shared.count().acquire(waiter_)) return enter_stage(Stage::waiting_for_count);
+            count_ = Permit{shared.count()};
+            step_ = Step::throttled;
+            [[fallthrough]];
+        case Step::throttled:
+            if (shared.gate().recent(now)) {
+                if (!shared.throttled().acquire(waiter_)) return enter_stage(Stage::throttled);
+                throttled_ = Permit{shared.throttled()};
+            }
+            step_ = Step::bytes;
+            [[fallthrough]];
+        case Step::bytes:
+            byte_cost_ = order_.prompt_bytes;
+            if (shared.gate().recent(now)) byte_cost_ *= recent_backoff_cost;
+            if (!shared.bytes().acquire(waiter_, byte_cost_)) {
+                return enter_stage(Stage::waiting_for_bytes);
+            }
+            bytes_ = Permit{shared.bytes(), byte_cost_};
+            step_ = Step::encode;
+            [[fallthrough]];
+        case Step::encode:
+            if (!encode()) return enter_stage(Stage::encoding);
+            step_ = Step::gate;
+            [[fallthrough]];
+        case Step::gate:
+            if (auto const closed = shared.gate().closed_until(now)) {
+                until_ = *closed;
+                shared.scheduler().arm(*this, until_, Precision::exact);
+                if (stage_ != Stage::billing_pause) {
+                    enter_stage(Stage::backing_off,
+                                why_.empty() ? "the service refused another request for load"
+                                             : std::move(why_));
+                }
+                return;
+            }
+            step_ = Step::submit;
+            [[fallthrough]];
+        case Step::submit:
+            submit();
+    }
+}
+
+void SampleOperation::granted() {
+    auto& shared = sampler_->shared();
+    switch (step_) {
+        case Step::count:
+            count_ = Permit{shared.count()};
+            step_ = Step::throttled;
+            break;
+        case Step::throttled:
+            throttled_ = Permit{shared.throttled()};
+            step_ = Step::bytes;
+            break;
+        default:
+            bytes_ = Permit{shared.bytes(), byte_cost_};
+            step_ = Step::encode;
+            break;
+    }
+    advance();
+}
+
+bool SampleOperation::encode() {
+    auto& shared = sampler_->shared();
+    auto const members = shared.members();
+    if (tail_ && tail_members_ == members) return true;
+    tail_members_ = members;
+    bool const stability = sampler_->record_stability_info();
+    if (order_.prompt_bytes <= encode_on_loop_bytes) {
+        tail_ = encode_tail(order_, stability, members);
+        return true;
+    }
+    // The order is left alone until the tail comes back: the operation keeps both alive.
+    sampler_->runtime().run_callback([operation = shared_from_this(), stability, members] {
+        auto tail = encode_tail(operation->order_, stability, members);
+        auto& scheduler = operation->sampler_->scheduler();
+        scheduler.post(
+            [operation, tail = std::move(tail)]() mutable { operation->encoded(std::move(tail)); });
+    });
+    return false;
+}
+
+void SampleOperation::encoded(std::shared_ptr<std::string const> tail) {
+    if (finished_ || step_ != Step::encode) return;
+    tail_ = std::move(tail);
+    advance();
+}
+
+void SampleOperation::submit() {
+    auto& shared = sampler_->shared();
+    HttpOrder order;
+    order.operation = {.method = "POST", .path = std::string{Sampler::submit_path}};
+    order.url = sampler_->submit_url();
+    order.common_headers = shared.http().json_headers();
+    order.headers = order_.headers;
+    order.headers.add("X-Tinker-Sampling-Backpressure", "1");
+    order.body.head =
+        std::make_shared<std::string const>(wire::encode_sample_head(sampler_->id(), seq_id_));
+    order.body.tail = tail_;
+    order.purpose = Purpose::sample;
+    order.timeouts = shared.http().config().timeouts;
+    order.max_retries = 0;
+    order.metadata = order_.call.metadata;
+    submit_started_ = shared.scheduler().now();
+    enter_stage(Stage::submitting);
+    ServiceCall::Listener& listener = *this;
+    call_ = std::make_unique<ServiceCall>(shared.context(), listener);
+    call_->start(std::move(order), retries() ? Repeat::sample_submit : Repeat::once);
+}
+
+void SampleOperation::on_response(HttpResponse response) {
+    sampler_->shared().gate().accepted(submit_started_);
+    auto submitted = wire::decode_submitted(response.body);
+    if (!submitted) return attempt_failed(named(submitted.error()));
+    if (submitted->result.empty()) return accepted(*std::move(submitted));
+    // Some servers answer at once (R-SAMP-03).
+    auto const keep_alive = shared_from_this();
+    auto inlined = wire::decode_sample_json(submitted->result);
+    release_permits();
+    if (!finished_) decoded(std::move(inlined), false);
+}
+
+void SampleOperation::on_error(Error error) {
+    if (poll_) return attempt_failed(named(error));
+    auto const status = error.http_status().value_or(0);
+    if (status == 429 || status == 402) return refused(error);
+    auto& shared = sampler_->shared();
+    bool const stability = sampler_->record_stability_info();
+    if (status == 422 && tail_members_ == wire::Members::newest && names_new_member(error.body())) {
+        if (fits_old_members(order_.options, stability) && !order_.prompt.chunks.empty()) {
+            shared.only_old_members();
+            call_.reset();
+            step_ = Step::encode;
+            return advance();
+        }
+        auto details = error.details();
+        details.unsupported_feature = "a sampling option newer than the server";
+        return attempt_failed(named(Error{std::move(details)}));
+    }
+    attempt_failed(named(error));
+}
+
+/// 429 and 402: the attempt goes on, with the same number, once the gate opens (R-SAMP-30, 52).
+void SampleOperation::refused(Error const& error) {
+    auto& shared = sampler_->shared();
+    auto const now = shared.scheduler().now();
+    bool const billing = error.http_status() == 402;
+    if (billing) {
+        auto const verdict = shared.context().billing().on_402(now, error.what());
+        if (!verdict.line.empty()) shared.http().log(verdict.level, verdict.line);
+        if (!verdict.pause || !retries()) return attempt_failed(named(error));
+    } else if (auto const report = wire::decode_queue_report(error.body())) {
+        on_queue_state(report->state, report->reason);
+    }
+    nanoseconds duration = order_.prompt_bytes <= small_prompt_bytes
+                               ? nanoseconds{small_prompt_backoff}
+                               : nanoseconds{large_prompt_backoff};
+    if (auto const hint = error.retry_after();
+        !billing && hint && hint->count() > 0 && *hint <= longest_retry_after) {
+        duration = *hint;
+    }
+    shared.gate().close(now, duration);
+    if (!billing && !retries()) {
+        auto details = error.details();  // R-SAMP-33
+        details.retry_after = std::chrono::ceil<std::chrono::milliseconds>(duration);
+        return attempt_failed(named(Error{std::move(details)}));
+    }
+    call_.reset();
+    step_ = Step::gate;
+    why_ = error.what();
+    if (billing) enter_stage(Stage::billing_pause, why_);
+    advance();
+}
+
+void SampleOperation::accepted(wire::Submitted submitted) {
+    request_id_ = std::move(submitted.request_id);
+    sequence_ids_ = std::move(submitted.sample_sequence_ids);
+    call_.reset();
+    order_.prompt = {};  // only the tail is needed from here on
+    auto const keep_alive = shared_from_this();
+    release_permits();  // which lets others go on
+    if (finished_) return;
+    if (auto* const completions = sampler_->completions()) {
+        waits_for_completion_ = true;
+        enter_stage(Stage::waiting_for_completion);
+        return completions->wait(*this, request_id_);
+    }
+    poll(0);
+}
+
+void SampleOperation::on_completion(Completed completed) {
+    waits_for_completion_ = false;
+    poll(completed.payload_bytes);
+}
+
+void SampleOperation::poll(std::int64_t known_bytes) {
+    auto& shared = sampler_->shared();
+    FutureOrder order;
+    order.request_id = request_id_;
+    order.request_type = "Sample";
+    order.protobuf_wanted = true;
+    order.submit_roundtrip = shared.scheduler().now() - submit_started_;
+    order.known_payload_bytes = known_bytes;
+    order.headers = order_.headers;
+    order.metadata = order_.call.metadata;
+    FuturePoll::Listener& listener = *this;
+    poll_ = std::make_unique<FuturePoll>(shared.futures(), listener);
+    enter_stage(Stage::polling);
+    poll_->start(std::move(order));
+}
+
+void SampleOperation::on_queue_state(QueueState state, std::string const& reason) {
+    QueueStateEvent told;
+    told.state = state;
+    told.reason = sampler_->reason_for(state, reason);
+    told.request_id = request_id_;
+    told.request_type = "Sample";
+    told.owner_id = sampler_->id();
+    told.changed = queue_state_ != state || queue_reason_ != reason;
+    told.metadata = sampler_->metadata(order_.call.metadata);
+    queue_state_ = state;
+    queue_reason_ = reason;
+    if (order_.call.queue_warnings) sampler_->warn_of_queue(state, reason);
+    for (auto const& handler : order_.call.on_queue_state) {
+        sampler_->call_back([handler, told] { handler(told); });
+    }
+    if (sampler_->observed()) sampler_->tell(&Observer::on_queue_state, std::move(told));
+}
+
+void SampleOperation::on_result(FutureResult result) {
+    if (auto* const completions = sampler_->completions()) completions->retrieved(request_id_);
+    decode(std::move(result));
+}
+
+void SampleOperation::decode(FutureResult result) {
+    if (result.protobuf && result.size <= decode_on_loop_bytes) {
+        return decoded(decode_body(result.view(), true), true);
+    }
+    poll_.reset();
+    enter_stage(Stage::decoding);
+    sampler_->runtime().run_callback([operation = shared_from_this(), result = std::move(result)] {
+        auto response = decode_body(result.view(), result.protobuf);
+        auto& scheduler = operation->sampler_->scheduler();
+        scheduler.post(
+            [operation, response = std::move(response), protobuf = result.protobuf]() mutable {
+                if (!operation->finished_) operation->decoded(std::move(response), protobuf);
+            });
+    });
+}
+
+void SampleOperation::decoded(Result<SampleResponse> response, bool protobuf) {
+    if (response) {
+        response = wire::complete_sample(*std::move(response), sequence_ids_, order_.prompt_length,
+                                         order_.options, sampler_->record_stability_info());
+    }
+    if (!response) {
+        sampler_->report_undecodable(response.error(), request_id_, protobuf);
+        return attempt_failed(named(response.error()));
+    }
+    if (admitted_) admitted_->succeeded();
+    if (sampler_->observed()) {
+        auto told = event<AttemptStopEvent>();
+        told.duration = sampler_->scheduler().now() - attempt_started_;
+        sampler_->tell(&Observer::on_attempt_stop, std::move(told));
+    }
+    end(*std::move(response));
+}
+
+void SampleOperation::attempt_failed(Error error) {
+    auto const keep_alive = shared_from_this();
+    if (admitted_) admitted_->failed(error);
+    admitted_.reset();
+    if (auto* const completions = sampler_->completions();
+        completions != nullptr && poll_ && !request_id_.empty()) {
+        completions->retrieved(request_id_);
+    }
+    drop_attempt();
+    release_permits();
+    if (finished_) return;
+    if (bypass_handler_ || !retries()) {
+        if (sampler_->observed()) {
+            auto told = event<AttemptFailedEvent>();
+            told.error = error;
+            sampler_->tell(&Observer::on_attempt_failed, std::move(told));
+        }
+        return end(std::move(error));
+    }
+    auto const verdict = handler_->judge(*config_, error, attempt_, sampler_->shared().chance());
+    report_attempt(error, verdict.retry);
+    if (!verdict.retry) {
+        if (sampler_->observed()) {
+            auto told = event<AttemptFailedEvent>();
+            told.error = error;
+            sampler_->tell(&Observer::on_attempt_failed, std::move(told));
+        }
+        sampler_->log(LogLevel::error, order_.operation + " failed for good: " + error.what());
+        return end(Error{with_note(error, verdict)});
+    }
+    if (sampler_->observed()) {
+        auto told = event<AttemptRetryEvent>();
+        told.error = error;
+        told.delay = verdict.delay;
+        sampler_->tell(&Observer::on_attempt_retry, std::move(told));
+    }
+    if (sampler_->logs(LogLevel::debug)) {
+        sampler_->log(LogLevel::debug, order_.operation + ": attempt " + std::to_string(attempt_) +
+                                           " failed and is made again: " + error.what());
+    }
+    auto& scheduler = sampler_->scheduler();
+    until_ = scheduler.now() + verdict.delay;
+    scheduler.arm(*this, until_, Precision::exact);
+    enter_stage(Stage::waiting_to_retry, error.what());
+}
+
+void SampleOperation::on_time() {
+    if (stage_ == Stage::waiting_to_retry) return attempt();
+    advance();  // the gate, which may have moved
+}
+
+void SampleOperation::on_stuck(std::chrono::milliseconds progress_timeout) {
+    auto const seconds = std::chrono::duration_cast<std::chrono::seconds>(progress_timeout).count();
+    end(Error{
+        {.kind = ErrorKind::connection,
+         .message = order_.operation + ": no sample succeeded for " + std::to_string(seconds) +
+                    " s; requests appear stuck (RetryConfig::progress_timeout); this one was " +
+                    std::string{to_string(stage_)},
+         .retryable = true,
+         .request_id = request_id_,
+         .stopped = RetryEnd::permanent,
+         .attempts = static_cast<int>(attempt_)}});
+}
+
+void SampleOperation::out_of_time() {
+    auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_.at - started_);
+    auto const standing = status(sampler_->scheduler().now());
+    end(Error{{.kind = ErrorKind::timeout,
+               .message = order_.operation + ": not done within its deadline of " +
+                          std::to_string(ms.count()) + " ms; it was " + to_string(standing),
+               .retryable = true,
+               .request_id = request_id_,
+               .stopped = RetryEnd::cancelled,
+               .attempts = static_cast<int>(attempt_)}});
+}
+
+void SampleOperation::stop() noexcept {
+    if (finished_) return;
+    end(detail::cancelled_error());
+}
+
+void SampleOperation::on_close() noexcept {
+    if (finished_) return;
+    end(Error{{.kind = ErrorKind::cancelled,
+               .message = order_.operation + ": the client was closed while it was under way",
+               .request_id = request_id_,
+               .stopped = RetryEnd::cancelled,
+               .attempts = static_cast<int>(attempt_)}});
+}
+
+void SampleOperation::release_permits() {
+    // R-SAMP-11: in reverse order.
+    bytes_.release();
+    throttled_.release();
+    count_.release();
+}
+
+void SampleOperation::drop_attempt() noexcept {
+    sampler_->scheduler().disarm(*this);
+    if (std::exchange(waits_for_completion_, false)) {
+        sampler_->forget(static_cast<CompletionWaiter&>(*this));
+    }
+    call_.reset();
+    poll_.reset();
+    request_id_.clear();
+    sequence_ids_.reset();
+}
+
+void SampleOperation::end(Result<SampleResponse> result) {
+    auto const keep_alive = std::move(self_);
+    finished_ = true;
+    // Accepted, and given up: the server may stop too (R-SAMP-42).
+    bool const abandoned = !result && (result.error().kind() == ErrorKind::cancelled ||
+                                       result.error().kind() == ErrorKind::timeout);
+    if (abandoned && !request_id_.empty()) sampler_->cancel_on_server(request_id_);
+    sampler_->forget(static_cast<SamplerWaiter&>(*this));
+    admitted_.reset();
+    sampler_->pending().remove(*this);
+    sampler_->scheduler().disarm(deadline_);
+    drop_attempt();
+    release_permits();
+    leave(result.has_value());
+    if (!result && result.error().kind() != ErrorKind::cancelled) {
+        sampler_->capture(result.error());
+    }
+    order_.place.reset();
+    promise_.set_result(std::move(result));
+}
+
+void SampleOperation::enter_stage(Stage stage, std::string why) {
+    stage_ = stage;
+    stage_since_ = sampler_->scheduler().now();
+    why_ = std::move(why);
+    if (!sampler_->wants_stages()) return;
+    StageEvent told;
+    told.id = id_;
+    told.operation = order_.operation;
+    told.stage = stage;
+    told.why = why_;
+    told.metadata = sampler_->metadata(order_.call.metadata);
+    sampler_->tell(&Observer::on_stage, std::move(told));
+}
+
+OperationStatus SampleOperation::status(TimePoint now) const {
+    OperationStatus status;
+    status.id = id_;
+    status.operation = order_.operation;
+    status.stage = stage_;
+    status.in_stage = now - stage_since_;
+    status.age = now - started_;
+    status.why = why_;
+    status.attempt = attempt_;
+    status.request_id = request_id_;
+    status.queue_state = queue_state_;
+    status.queue_reason = queue_reason_;
+    if (deadline_.armed()) status.deadline_in = deadline_.at - now;
+    if (armed()) status.ends_in = until_ - now;
+    switch (stage_) {
+        case Stage::starting:
+        case Stage::creating_sampler:
+            status.stage = sampler_->stage();
+            status.why = sampler_->standing(now);
+            break;
+        case Stage::submitting:
+            if (call_) {
+                auto const standing = call_->standing();
+                if (standing.doing == Standing::Doing::submit_wait) {
+                    status.stage = Stage::waiting_to_submit;
+                    status.why = standing.why;
+                    if (standing.until) status.ends_in = *standing.until - now;
+                }
+            }
+            break;
+        case Stage::polling:
+            if (poll_) {
+                auto const standing = poll_->standing();
+                status.polls = standing.polls;
+                if (standing.doing == PollStanding::Doing::waiting) {
+                    status.stage = Stage::waiting_to_poll;
+                    status.why = standing.last_failure.empty()
+                                     ? std::string{to_string(standing.why)}
+                                     : std::string{standing.last_failure};
+                    if (standing.until) status.ends_in = *standing.until - now;
+                } else if (standing.doing == PollStanding::Doing::download) {
+                    status.stage = Stage::waiting_for_download;
+                } else if (standing.doing == PollStanding::Doing::classifying) {
+                    status.stage = Stage::decoding;
+                }
+            }
+            break;
+        default:
+            break;
+    }
+    return status;
+}
+
+Error SampleOperation::named(Error const& error) const {
+    auto details = error.details();
+    details.message = order_.operation + ": " + details.message;
+    if (details.request_id.empty()) details.request_id = request_id_;
+    details.attempts = static_cast<int>(attempt_);
+    return Error{std::move(details)};
+}
+
+void SampleOperation::log_progress(std::string line) {
+    sampler_->log(LogLevel::debug, std::move(line));
+}
+
+bool SampleOperation::logs_progress() const noexcept { return sampler_->logs(LogLevel::debug); }
+
+/// R-RETRY-40.
+void SampleOperation::report_attempt(Error const& error, bool retry) const {
+    auto* const telemetry = sampler_->telemetry();
+    if (telemetry == nullptr) return;
+    auto const user = find_user_error(error).has_value();
+    boost::json::object data;
+    data["func"] = order_.operation;
+    data["exception"] = error.what();
+    data["exception_type"] = std::string{to_string(error.kind())};
+    data["exception_stack"] = nullptr;
+    if (error.http_status()) {
+        data["status_code"] = *error.http_status();
+    } else {
+        data["status_code"] = nullptr;
+    }
+    data["should_retry"] = retry;
+    data["is_user_error"] = user;
+    data["attempt_count"] = attempt_;
+    auto const wall = [&](TimePoint point) {
+        auto const& scheduler = sampler_->scheduler();
+        auto const at = scheduler.wall() - (scheduler.now() - point);
+        return std::chrono::duration<double>{at.time_since_epoch()}.count();
+    };
+    auto const now = sampler_->scheduler().now();
+    data["start_time"] = wall(started_);
+    data["current_time"] = wall(now);
+    data["elapsed_time"] = std::chrono::duration<double>{now - started_}.count();
+    telemetry->event("RetryHandler.execute.exception",
+                     retry || user ? Severity::warning : Severity::error, std::move(data));
+}
+
+template <class Event>
+Event SampleOperation::event() const {
+    Event event;
+    event.id = id_;
+    event.operation = order_.operation;
+    event.attempt = attempt_;
+    event.metadata = sampler_->metadata(order_.call.metadata);
+    return event;
+}
+
+}  // namespace tinkxx::service

@@ -1,0 +1,232 @@
+#include "service/sampling/sampler.hpp"
+
+#include "service/futures/poll_machine.hpp"
+#include "wire/service_messages.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tinkxx::service {
+namespace {
+
+constexpr std::string_view create_path = "/api/v1/create_sampling_session";
+constexpr std::string_view join_path = "/api/v1/join_sampling_session";
+
+}  // namespace
+
+Sampler::Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan)
+    : shared_{std::move(shared)},
+      plan_{std::move(plan)},
+      wants_stages_{
+          std::ranges::any_of(shared_->http().config().observers,
+                              [](auto const& observer) { return observer->wants_stages(); })},
+      submit_url_{url(submit_path)},
+      config_{std::make_shared<RetryConfig const>(plan_.retry)},
+      reporter_{sampling_queue} {}
+
+Sampler::~Sampler() = default;
+
+std::string Sampler::url(std::string_view path) const {
+    auto const& config = shared_->http().config();
+    return config.endpoint.url(path, config.query, {});
+}
+
+std::optional<Result<void>> Sampler::when_ready(SamplerWaiter& waiter) {
+    if (state_ == State::ready) return Result<void>{};
+    waiters_.push_back(waiter);
+    if (state_ == State::idle) {
+        shared_->attach();
+        self_ = shared_from_this();
+        state_ = State::waiting_for_holder;
+        shared_->holder().when_ready(*this);
+    }
+    return std::nullopt;
+}
+
+void Sampler::forget(SamplerWaiter& waiter) noexcept {
+    if (waiter.links_.linked) waiters_.erase(waiter);
+}
+
+void Sampler::on_ready(Result<void> outcome) {
+    if (!outcome) return finish(std::move(outcome));
+    shared_->prepare();
+    if (!plan_.sampling_session_id.empty()) {
+        id_ = plan_.sampling_session_id;
+        return plan_.copy ? join() : finish({});
+    }
+    create();
+}
+
+void Sampler::create() {
+    state_ = State::creating;
+    // The same number when it is tried again: the server then knows it for the same session.
+    if (!session_seq_id_) session_seq_id_ = shared_->holder().next_sampling_session_seq();
+    wire::CreateSamplingSession request;
+    request.session_id = shared_->holder().session_id();
+    request.sampling_session_seq_id = *session_seq_id_;
+    if (!plan_.base_model.empty()) request.base_model = plan_.base_model;
+    if (!plan_.model_path.empty()) request.model_path = plan_.model_path;
+    send(create_path, wire::encode_create_sampling_session(request), Repeat::once);
+}
+
+void Sampler::join() {
+    if (!shared_->holder().join_sampling_session()) {
+        Random random{scheduler().entropy("clone")};
+        number_from(static_cast<std::int64_t>(random.next() % numbers_per_clone) + 1);
+        return finish({});
+    }
+    state_ = State::joining;
+    send(join_path, wire::encode_join_sampling_session(id_), Repeat::submit_loop);
+}
+
+void Sampler::send(std::string_view path, std::string body, Repeat repeat) {
+    HttpOrder order;
+    order.operation = {.method = "POST", .path = std::string{path}};
+    order.url = url(path);
+    order.common_headers = shared_->http().json_headers();
+    order.body.head = std::make_shared<std::string const>(std::move(body));
+    order.purpose = Purpose::session;
+    order.timeouts = shared_->http().config().timeouts;
+    order.max_retries = shared_->http().config().max_retries;
+    ServiceCall::Listener& listener = *this;
+    call_ = std::make_unique<ServiceCall>(shared_->context(), listener);
+    call_->start(std::move(order), repeat);
+}
+
+void Sampler::on_response(HttpResponse response) {
+    if (state_ == State::joining) {
+        auto const counter = wire::decode_sampling_session_joined(response.body);
+        if (!counter) return finish(counter.error());
+        number_from(*counter);
+        return finish({});
+    }
+    auto id = wire::decode_sampling_session_created(response.body);
+    if (!id) return finish(id.error());
+    id_ = *std::move(id);
+    finish({});
+}
+
+void Sampler::on_error(Error error) {
+    auto const status = error.http_status().value_or(0);
+    if (state_ == State::joining && (status == 404 || status == 405)) {
+        // A server without the feature: a number of one's own will do (protocol.md §7.3).
+        Random random{scheduler().entropy("clone")};
+        number_from(static_cast<std::int64_t>(random.next() % numbers_per_clone) + 1);
+        return finish({});
+    }
+    finish(std::move(error));
+}
+
+void Sampler::number_from(std::int64_t clone) {
+    clone_ = clone;
+    next_seq_id_ = clone * numbers_per_clone;
+}
+
+void Sampler::finish(Result<void> outcome) {
+    auto const keep_alive = std::move(self_);
+    call_.reset();
+    state_ = outcome ? State::ready : State::idle;
+    if (outcome) handler_ = handler_of(*config_);
+    // Those who come while these are told wait for another try.
+    auto told = std::exchange(waiters_, {});
+    while (auto* const waiter = told.pop_front()) waiter->on_sampler(outcome);
+}
+
+Stage Sampler::stage() const noexcept {
+    return state_ == State::creating || state_ == State::joining ? Stage::creating_sampler
+                                                                 : Stage::starting;
+}
+
+std::string Sampler::standing(TimePoint now) const {
+    if (call_) return describe(call_->standing(), now);
+    return shared_->holder().standing();
+}
+
+std::shared_ptr<RetryConfig const> Sampler::config_for(RetryOverrides const& overrides) {
+    if (overrides == RetryOverrides{}) return config_;
+    return std::make_shared<RetryConfig const>(overrides.over(*config_));
+}
+
+/// R-RETRY-05, C-02, C-27: the caller's limit, capped by the server's; none with the completion
+/// poll unless the caller set one.
+std::shared_ptr<RetryHandler> Sampler::handler_of(RetryConfig const& config) {
+    auto const& holder = shared_->holder();
+    std::optional<std::int64_t> limit = config.max_connections;
+    if (!holder.completion_poll()) {
+        auto const most = holder.max_concurrent_samples();
+        limit = std::min(limit.value_or(most), most);
+    }
+    return shared_->handlers().get(id_, config, limit, telemetry(), scheduler());
+}
+
+std::shared_ptr<RetryHandler> Sampler::handler_for(RetryConfig const& config,
+                                                   RetryOverrides const& overrides) {
+    // R-RETRY-60: a call shares semaphore and counters unless it has a limit of its own.
+    return overrides.max_connections ? handler_of(config) : handler_;
+}
+
+RetryHandler* Sampler::handler() noexcept { return handler_.get(); }
+
+bool Sampler::no_retries() const noexcept { return shared_->holder().flags().sample_no_retries; }
+
+bool Sampler::stuck_detection() const noexcept {
+    return shared_->holder().flags().sample_enable_stuck_detection;
+}
+
+CompletionPoll* Sampler::completions() {
+    if (!shared_->holder().completion_poll()) return nullptr;
+    if (!completions_) {
+        completions_ = std::make_unique<CompletionPoll>(shared_->futures(), id_, clone_);
+    }
+    return completions_->works() ? completions_.get() : nullptr;
+}
+
+void Sampler::forget(CompletionWaiter& waiter) noexcept {
+    if (completions_) completions_->forget(waiter);
+}
+
+std::string Sampler::reason_for(QueueState state, std::string const& reason) const {
+    return reporter_.reason_for(state, reason);
+}
+
+void Sampler::warn_of_queue(QueueState state, std::string const& reason) {
+    if (auto line = reporter_.report(id_, state, reason, scheduler().now())) {
+        log(LogLevel::warning, *std::move(line));
+    }
+}
+
+void Sampler::cancel_on_server(std::string const& request_id) {
+    shared_->cancels().cancel(request_id);
+}
+
+void Sampler::report_undecodable(Error const& error, std::string const& request_id, bool protobuf) {
+    report_unreadable_result(telemetry(), request_id, "Sample", protobuf, error);
+}
+
+void Sampler::capture(Error const& error) {
+    if (auto* const to = telemetry()) to->capture(error);
+}
+
+void Sampler::call_back(Task task) const {
+    runtime().run_callback([shared = shared_, task = std::move(task)]() mutable {
+        try {
+            task();
+        } catch (std::exception const& e) {
+            shared->http().log(LogLevel::warning,
+                               std::string{"a queue-state handler threw: "} + e.what());
+        } catch (...) {
+            shared->http().log(LogLevel::warning,
+                               "a queue-state handler threw something that is no exception");
+        }
+    });
+}
+
+Metadata Sampler::metadata(Metadata call) const {
+    auto const& common = shared_->http().config().metadata;
+    call.insert(common.begin(), common.end());
+    if (shared_->holder().ready()) call.try_emplace("session_id", shared_->holder().session_id());
+    if (!id_.empty()) call.try_emplace("sampling_session_id", id_);
+    return call;
+}
+
+}  // namespace tinkxx::service

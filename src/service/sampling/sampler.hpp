@@ -1,0 +1,162 @@
+#pragma once
+
+#include <tinkxx/circuit_breaker.hpp>
+#include <tinkxx/observer.hpp>
+#include <tinkxx/retry_config.hpp>
+
+#include "base/intrusive_list.hpp"
+#include "service/futures/completion_poll.hpp"
+#include "service/futures/queue_state_reporter.hpp"
+#include "service/sampling/sampling_shared.hpp"
+#include "service/session/service_call.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tinkxx::service {
+
+/// Waits until a sampler can be drawn from.
+class SamplerWaiter {
+public:
+    virtual void on_sampler(Result<void> outcome) = 0;
+
+protected:
+    virtual ~SamplerWaiter() = default;
+
+private:
+    friend class Sampler;
+    base::ListLinks<SamplerWaiter> links_{};
+};
+
+/// Where a sampler comes from.
+struct SamplerPlan {
+    /// One of the two, or `sampling_session_id`.
+    std::string base_model{};
+    std::string model_path{};
+    /// Of a sampling session that exists already.
+    std::string sampling_session_id{};
+    /// A copy of another process's sampler, which needs numbers of its own (R-SESS-32, 36).
+    bool copy{false};
+    RetryConfig retry{};
+    bool record_stability_info{false};
+    std::optional<CircuitBreaker> breaker{};
+};
+
+/// One sampling session, from its creation on: its id, its sequence numbers, its retry handler
+/// and its completion poll. Made on any thread, then for the loop thread only.
+class Sampler final : public std::enable_shared_from_this<Sampler>,
+                      private ReadyWaiter,
+                      private ServiceCall::Listener {
+public:
+    /// Copies number their samples from a multiple of this on (R-SESS-32).
+    static constexpr std::int64_t numbers_per_clone = 1'000'000'000;
+
+    static constexpr std::string_view submit_path = "/api/v1/asample";
+
+    Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan);
+    ~Sampler();
+
+    /// Any thread.
+    [[nodiscard]] Scheduler& scheduler() const noexcept { return shared_->scheduler(); }
+    [[nodiscard]] detail::RuntimeCore& runtime() const noexcept {
+        return shared_->http().runtime();
+    }
+    [[nodiscard]] SamplerPlan const& plan() const noexcept { return plan_; }
+    [[nodiscard]] std::string url(std::string_view path) const;
+    /// Of `submit_path`.
+    [[nodiscard]] std::string const& submit_url() const noexcept { return submit_url_; }
+
+    /// The outcome, if it is known; else nothing yet, and `waiter` is told. Begins the creation if
+    /// it was not begun, or failed before.
+    [[nodiscard]] std::optional<Result<void>> when_ready(SamplerWaiter& waiter);
+    /// `waiter` is not told any more.
+    void forget(SamplerWaiter& waiter) noexcept;
+    [[nodiscard]] std::optional<Error> refusal(std::string_view operation) const {
+        return shared_->refusal(operation);
+    }
+    /// Where the creation stands.
+    [[nodiscard]] Stage stage() const noexcept;
+    [[nodiscard]] std::string standing(TimePoint now) const;
+
+    [[nodiscard]] SamplingShared& shared() const noexcept { return *shared_; }
+    [[nodiscard]] PendingList& pending() const noexcept { return shared_->pending(); }
+    [[nodiscard]] std::chrono::milliseconds deadline() const noexcept {
+        return shared_->settings().deadline;
+    }
+
+    // What follows is there once it is ready.
+    [[nodiscard]] std::string const& id() const noexcept { return id_; }
+    [[nodiscard]] std::int64_t next_seq_id() noexcept { return next_seq_id_++; }
+    [[nodiscard]] std::int64_t peek_seq_id() const noexcept { return next_seq_id_; }
+    [[nodiscard]] bool record_stability_info() const noexcept {
+        return plan_.record_stability_info;
+    }
+    [[nodiscard]] std::shared_ptr<RetryConfig const> config_for(RetryOverrides const& overrides);
+    [[nodiscard]] std::shared_ptr<RetryHandler> handler_for(RetryConfig const& config,
+                                                            RetryOverrides const& overrides);
+    /// Null until it is ready.
+    [[nodiscard]] RetryHandler* handler() noexcept;
+    [[nodiscard]] bool no_retries() const noexcept;
+    [[nodiscard]] bool stuck_detection() const noexcept;
+    /// Null where each sample polls for itself.
+    [[nodiscard]] CompletionPoll* completions();
+    void forget(CompletionWaiter& waiter) noexcept;
+
+    [[nodiscard]] std::string reason_for(QueueState state, std::string const& reason) const;
+    void warn_of_queue(QueueState state, std::string const& reason);
+    void cancel_on_server(std::string const& request_id);
+    void report_undecodable(Error const& error, std::string const& request_id, bool protobuf);
+    void capture(Error const& error);
+
+    [[nodiscard]] Telemetry* telemetry() const noexcept { return shared_->context().telemetry(); }
+    void log(LogLevel level, std::string line) const {
+        shared_->http().log(level, std::move(line));
+    }
+    [[nodiscard]] bool logs(LogLevel level) const noexcept { return shared_->http().logs(level); }
+    [[nodiscard]] bool observed() const noexcept { return shared_->http().observed(); }
+    [[nodiscard]] bool wants_stages() const noexcept { return wants_stages_; }
+    template <class Event>
+    void tell(void (Observer::*member)(Event const&), Event event) const {
+        shared_->http().tell(member, std::move(event));
+    }
+    /// Runs a caller's function on the callback executor; what it throws is logged (R-FUT-32).
+    void call_back(Task task) const;
+    [[nodiscard]] Metadata metadata(Metadata call) const;
+
+private:
+    enum class State : std::uint8_t { idle, waiting_for_holder, creating, joining, ready };
+
+    void on_ready(Result<void> outcome) override;
+    void on_response(HttpResponse response) override;
+    void on_error(Error error) override;
+
+    void create();
+    void join();
+    void send(std::string_view path, std::string body, Repeat repeat);
+    [[nodiscard]] std::shared_ptr<RetryHandler> handler_of(RetryConfig const& config);
+    void number_from(std::int64_t clone);
+    void finish(Result<void> outcome);
+
+    std::shared_ptr<SamplingShared> const shared_;
+    SamplerPlan const plan_;
+    bool const wants_stages_;
+    std::string const submit_url_;
+
+    State state_{State::idle};
+    base::IntrusiveList<SamplerWaiter, &SamplerWaiter::links_> waiters_{};
+    std::unique_ptr<ServiceCall> call_{};
+    std::shared_ptr<Sampler> self_{};  // while something is under way
+    std::optional<std::int64_t> session_seq_id_{};
+    std::string id_{};
+    std::int64_t clone_{0};
+    std::int64_t next_seq_id_{0};
+    std::shared_ptr<RetryConfig const> config_{};
+    std::shared_ptr<RetryHandler> handler_{};
+    std::unique_ptr<CompletionPoll> completions_{};
+    QueueStateReporter reporter_;
+};
+
+}  // namespace tinkxx::service

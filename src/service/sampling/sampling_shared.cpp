@@ -1,0 +1,115 @@
+#include "service/sampling/sampling_shared.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace tinkxx::service {
+
+SamplingShared::Limits::Limits(SamplingShared& shared, Holder& holder)
+    : count{shared.settings_.count.value_or(default_count)},
+      throttled{shared.settings_.throttled.value_or(default_throttled)},
+      bytes{holder.sample_bytes_budget()},
+      download{holder.download_budget()},
+      futures{holder.context(), download, PollRules{.backoff = shared.settings_.poll_backoff}},
+      gate{holder.http().runtime().part<BackoffGates>()->get(
+          holder.endpoint_key(), std::string{holder.credential_identity()})},
+      handlers{holder.http().runtime().part<RetryHandlers>()},
+      cancels{holder.context(), [&holder] { return holder.dynamic(); }},
+      random{holder.http().scheduler().entropy("sampling")} {}
+
+SamplingShared::SamplingShared(std::shared_ptr<Holder> holder, SamplingSettings settings)
+    : holder_{std::move(holder)},
+      settings_{std::move(settings)},
+      bound_{PendingBound::make(settings_.max_pending, settings_.when_full)} {
+    if (!settings_.report) return;
+    pending_.on_first([this] {
+        if (!armed())
+            scheduler().arm(*this, scheduler().now() + between_reports, Precision::coarse);
+    });
+}
+
+std::shared_ptr<SamplingShared> SamplingShared::make(std::shared_ptr<Holder> holder,
+                                                     SamplingSettings settings) {
+    auto const let_go = [](SamplingShared* last) {
+        // A task that is dropped unrun, because the loop has ended, takes it along just as well.
+        std::unique_ptr<SamplingShared> owner{last};
+        auto& scheduler = last->scheduler();
+        scheduler.post([owner = std::move(owner)]() mutable {
+            auto const closing = owner->holder_;
+            std::shared_ptr<SamplingShared> const until_closed{std::move(owner)};
+            closing->close(std::nullopt, [until_closed](Result<void> const&) {});
+        });
+    };
+    return std::shared_ptr<SamplingShared>{
+        new SamplingShared{std::move(holder), std::move(settings)}, let_go};
+}
+
+SamplingShared::~SamplingShared() {
+    if (attached_) holder_->remove(*this);
+}
+
+void SamplingShared::attach() {
+    if (std::exchange(attached_, true)) return;
+    holder_->add(*this);
+    telemetry_.emplace(*holder_);
+}
+
+void SamplingShared::prepare() {
+    if (limits_) return;
+    limits_.emplace(*this, *holder_);
+}
+
+void SamplingShared::only_old_members() {
+    if (members_ == wire::Members::before_0_26) return;
+    members_ = wire::Members::before_0_26;
+    http().log(LogLevel::info,
+               "the server does not know members of sample requests that are newer than 0.25.0; "
+               "they are left out from here on");
+}
+
+void SamplingShared::on_holder_closing(bool finished) {
+    pending_.close();
+    // A session that is over on the server needs no cancels (R-FUT-72).
+    if (limits_ && finished) limits_->cancels.close();
+}
+
+void SamplingShared::drain(TimePoint deadline, std::function<void()> done) {
+    if (!limits_) return done();
+    limits_->cancels.drain(deadline, std::move(done));
+}
+
+void SamplingShared::on_time() {
+    if (pending_.size() == 0) return;
+    auto const now = scheduler().now();
+    auto line = std::to_string(pending_.size()) +
+                " pending; the oldest: " + to_string(pending_.oldest()->status(now));
+    http().runtime().run_callback(
+        [report = settings_.report, line = std::move(line)] { report(line); });
+    scheduler().arm(*this, now + between_reports, Precision::coarse);
+}
+
+ServiceStatus SamplingShared::status() {
+    auto const now = scheduler().now();
+    ServiceStatus status;
+    if (holder_->ready()) status.session_id = holder_->session_id();
+    status.pending = pending_.statuses(now);
+    if (telemetry_) status.telemetry_queued = telemetry_->queued();
+    if (auto const since = context().billing().since()) status.billing_pause = now - *since;
+    if (!limits_) return status;
+    auto const of = [](PermitLimit const& limit, std::optional<std::int64_t> free) {
+        return LimitStatus{.free = free, .waiting = static_cast<std::int64_t>(limit.waiting())};
+    };
+    status.count = of(limits_->count, limits_->count.free());
+    status.throttled = of(limits_->throttled, limits_->throttled.free());
+    status.bytes = of(limits_->bytes, limits_->bytes.free());
+    status.download = of(limits_->download, limits_->download.free());
+    if (auto const until = limits_->gate->closed_until(now)) {
+        status.backoff.active = true;
+        status.backoff.ends_in = *until - now;
+    }
+    status.backoff.recent = limits_->gate->recent(now);
+    return status;
+}
+
+}  // namespace tinkxx::service

@@ -1,0 +1,129 @@
+#pragma once
+
+#include "service/futures/cancel_queue.hpp"
+#include "service/futures/future_poll.hpp"
+#include "service/limits/permits.hpp"
+#include "service/random.hpp"
+#include "service/retry/retry_handler.hpp"
+#include "service/sampling/backoff_gate.hpp"
+#include "service/sampling/pending.hpp"
+#include "service/sampling/pending_bound.hpp"
+#include "service/session/holder.hpp"
+#include "service/telemetry/holder_telemetry.hpp"
+#include "wire/sample.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tinkxx::service {
+
+/// How a client wants to sample; what is empty is the server's choice, or the default.
+struct SamplingSettings {
+    std::optional<std::int64_t> count{};
+    std::optional<std::int64_t> throttled{};
+    PollBackoff poll_backoff{};
+    std::chrono::milliseconds deadline{0};
+    /// 0: no bound.
+    std::size_t max_pending{0};
+    PendingBound::WhenFull when_full{PendingBound::WhenFull::block};
+    /// Given a line about what is pending every few seconds, on the callback executor. Empty: no
+    /// such report.
+    std::function<void(std::string const& line)> report{};
+};
+
+/// What the samplers of one client share: the limits of dispatch, the gate, the budget for
+/// downloads, and the list of what is pending. Made on any thread, then for the loop thread only;
+/// held by `std::shared_ptr`.
+class SamplingShared final : public std::enable_shared_from_this<SamplingShared>,
+                             private HolderPart,
+                             private Timer {
+public:
+    static constexpr std::int64_t default_count = 400;     // R-SAMP-20
+    static constexpr std::int64_t default_throttled = 10;  // R-SAMP-21
+    static constexpr std::chrono::seconds between_reports{5};
+
+    /// When the last handle goes away, on whatever thread, the holder is closed on the loop, and
+    /// what is left goes there too.
+    [[nodiscard]] static std::shared_ptr<SamplingShared> make(std::shared_ptr<Holder> holder,
+                                                              SamplingSettings settings);
+    ~SamplingShared();
+    SamplingShared(SamplingShared const&) = delete;
+    SamplingShared& operator=(SamplingShared const&) = delete;
+
+    /// Any thread.
+
+    [[nodiscard]] Holder& holder() const noexcept { return *holder_; }
+    [[nodiscard]] std::shared_ptr<Holder> const& holder_handle() const noexcept { return holder_; }
+    [[nodiscard]] HttpContext& http() const noexcept { return holder_->http(); }
+    [[nodiscard]] ServiceContext& context() const noexcept { return holder_->context(); }
+    [[nodiscard]] Scheduler& scheduler() const noexcept { return http().scheduler(); }
+    [[nodiscard]] SamplingSettings const& settings() const noexcept { return settings_; }
+    [[nodiscard]] PendingList& pending() noexcept { return pending_; }
+    /// Any thread.
+    [[nodiscard]] PendingBound& bound() const noexcept { return *bound_; }
+
+    /// Joins the holder, to be told when it closes. Harmless to repeat.
+    void attach();
+    /// Once the holder is ready, which is when the limits are known. Harmless to repeat.
+    void prepare();
+    /// What follows is there once prepared.
+    [[nodiscard]] bool prepared() const noexcept { return limits_.has_value(); }
+    [[nodiscard]] CountLimit& count() noexcept { return limits_->count; }
+    [[nodiscard]] CountLimit& throttled() noexcept { return limits_->throttled; }
+    [[nodiscard]] ByteBudget& bytes() noexcept { return limits_->bytes; }
+    [[nodiscard]] ByteBudget& download() noexcept { return limits_->download; }
+    [[nodiscard]] BackoffGate& gate() noexcept { return *limits_->gate; }
+    [[nodiscard]] RetryHandlers& handlers() noexcept { return *limits_->handlers; }
+    [[nodiscard]] CancelQueue& cancels() noexcept { return limits_->cancels; }
+    [[nodiscard]] FutureSurroundings const& futures() const noexcept { return limits_->futures; }
+    /// In [0, 1).
+    [[nodiscard]] double chance() { return limits_->random.unit(); }
+
+    /// Which members of a request the server knows (R-WIRE-10).
+    [[nodiscard]] wire::Members members() const noexcept { return members_; }
+    void only_old_members();
+
+    /// Why no operation can begin any more, or nothing.
+    [[nodiscard]] std::optional<Error> refusal(std::string_view operation) const {
+        return holder_->refusal(operation);
+    }
+    [[nodiscard]] ServiceStatus status();
+
+private:
+    SamplingShared(std::shared_ptr<Holder> holder, SamplingSettings settings);
+
+    struct Limits {
+        Limits(SamplingShared& shared, Holder& holder);
+
+        CountLimit count;
+        CountLimit throttled;
+        ByteBudget bytes;
+        ByteBudget download;
+        FutureSurroundings futures;
+        std::shared_ptr<BackoffGate> gate;
+        std::shared_ptr<RetryHandlers> handlers;
+        CancelQueue cancels;
+        Random random;
+    };
+
+    void on_holder_closing(bool finished) override;
+    void drain(TimePoint deadline, std::function<void()> done) override;
+    void on_time() override;
+
+    std::shared_ptr<Holder> const holder_;
+    SamplingSettings const settings_;
+    std::shared_ptr<PendingBound> const bound_;
+    PendingList pending_{};
+    std::optional<HolderTelemetry> telemetry_{};
+    std::optional<Limits> limits_{};
+    wire::Members members_{wire::Members::newest};
+    bool attached_{false};
+};
+
+}  // namespace tinkxx::service

@@ -1,0 +1,7 @@
+target_sources(tinkxx PRIVATE
+    service/sampling/pending_bound.cpp
+    service/sampling/sample_operation.cpp
+    service/sampling/sampler.cpp
+    service/sampling/sampling_shared.cpp
+    service/sampling/status_text.cpp
+)
