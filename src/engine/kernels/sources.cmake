@@ -21,14 +21,19 @@ target_link_libraries(tinkxx_engine PUBLIC tinkxx_engine_kernels)
 # Files of one instruction set have its flags, share no inline function with others (a linker could
 # keep the copy that an older CPU cannot run), and stand alone. The compiler must not fuse products
 # and sums by itself: every fused multiply-add is written as one, so that all sets agree. They are
-# optimised in every build; without it they are fifty times slower.
+# optimised in every build; without it they are fifty times slower. Sanitizers want less: what they
+# insert is multiplied by every unrolled loop.
 set(tinkxx_kernel_options -ffp-contract=off -fno-math-errno -fno-tree-vectorize)
+set(tinkxx_kernel_speed -O3)
+if(TINKXX_SANITIZE)
+    set(tinkxx_kernel_speed -O1 -DTINKXX_SMALL_KERNELS)
+endif()
 set_source_files_properties(kernels/elementwise.cpp kernels/optimizer.cpp PROPERTIES
     COMPILE_OPTIONS "${tinkxx_kernel_options}")
 # g++ 12 crashes when it vectorises the plain rounding to bfloat16.
 set_source_files_properties(kernels/isa_plain.cpp PROPERTIES
     SKIP_UNITY_BUILD_INCLUSION ON
-    COMPILE_OPTIONS "${tinkxx_kernel_options};-O2")
+    COMPILE_OPTIONS "${tinkxx_kernel_options};${tinkxx_kernel_speed}")
 set_source_files_properties(kernels/packed_matrix.cpp PROPERTIES COMPILE_OPTIONS -O2)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
@@ -44,6 +49,6 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
         target_sources(tinkxx_engine_kernels PRIVATE kernels/isa_${set}.cpp)
         set_source_files_properties(kernels/isa_${set}.cpp PROPERTIES
             SKIP_UNITY_BUILD_INCLUSION ON
-            COMPILE_OPTIONS "${tinkxx_kernel_options};-O3;${tinkxx_${set}};${tinkxx_quiet}")
+            COMPILE_OPTIONS "${tinkxx_kernel_options};${tinkxx_kernel_speed};${tinkxx_${set}};${tinkxx_quiet}")
     endforeach()
 endif()

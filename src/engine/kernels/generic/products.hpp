@@ -8,7 +8,9 @@
 
 #include "engine/kernels/kernel_table.hpp"
 
-#if defined(__clang__)
+#if defined(TINKXX_SMALL_KERNELS)
+#define TINKXX_UNROLL
+#elif defined(__clang__)
 #define TINKXX_UNROLL _Pragma("unroll")
 #else
 #define TINKXX_UNROLL _Pragma("GCC unroll 16")
@@ -23,10 +25,16 @@ constexpr std::size_t strip = 16 * tile_vectors;
 constexpr std::size_t stage_steps = tile_vectors == 1 ? 256 : 128;
 /// Rows whose part of A stays in the L2 cache while the strips pass.
 constexpr std::size_t block_rows = 32 * tile_rows;
-/// From here on copying a strip of floats pays: its lines no longer compete for few cache sets.
-constexpr std::size_t stage_floats_rows = 32;
-/// From here on widening a strip once pays.
-constexpr std::size_t stage_halves_rows = 12;
+/// Fewer rows read the panels where they lie. From here on copying a strip of floats pays: its
+/// lines no longer compete for few cache sets.
+template <class T>
+constexpr std::size_t direct_rows = 32;
+/// Widening a strip once pays earlier.
+template <>
+constexpr std::size_t direct_rows<Bf16> = 12;
+/// Too rare to be worth the code.
+template <>
+constexpr std::size_t direct_rows<F16> = 0;
 
 constexpr std::size_t smaller(std::size_t a, std::size_t b) { return a < b ? a : b; }
 constexpr std::size_t beyond(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
@@ -59,9 +67,11 @@ inline V16 begin_with(Begin begin, float const* c, float const* bias, std::size_
 }
 
 /// c[R × cols] = begin + a · b over `steps`; cols <= 16 * V. The vectors of b are read whole.
+/// Not inlined: it is called from many places, and a call costs little beside its loop.
 template <std::size_t R, std::size_t V, class T>
-inline void tile(float* c, std::size_t c_stride, Rows a, T const* b, std::size_t b_stride,
-                 std::size_t steps, std::size_t cols, Begin begin, float const* bias) {
+[[gnu::noinline]] void tile(float* c, std::size_t c_stride, Rows a, T const* b,
+                            std::size_t b_stride, std::size_t steps, std::size_t cols, Begin begin,
+                            float const* bias) {
     V16 acc[R][V];
     TINKXX_UNROLL
     for (std::size_t v = 0; v != V; ++v) {
@@ -142,7 +152,7 @@ inline void tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, T co
     }
 }
 
-/// As `tiles`, with no more vectors than the columns need.
+/// As `tiles` from a staged strip, with fewer vectors if few columns need them.
 inline void strip_tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, float const* b,
                         std::size_t b_stride, std::size_t steps, std::size_t cols, Begin begin,
                         float const* bias) {
@@ -152,9 +162,6 @@ inline void strip_tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows
         }
         if (cols <= 32) {
             return tiles<2>(c, c_stride, a, rows, b, b_stride, steps, cols, begin, bias);
-        }
-        if (cols <= 48) {
-            return tiles<3>(c, c_stride, a, rows, b, b_stride, steps, cols, begin, bias);
         }
     }
     tiles<tile_vectors>(c, c_stride, a, rows, b, b_stride, steps, cols, begin, bias);
@@ -186,7 +193,13 @@ inline void staged_product(float* c, std::size_t c_stride, Rows a, std::size_t r
     }
 }
 
-/// Widens `steps` rows of `cols` elements; what is beyond them up to sixteen is zero.
+/// How many columns a strip of `cols` is padded to, so that whole vectors can be read.
+constexpr std::size_t padded(std::size_t cols) {
+    if (cols <= 16) return 16;
+    return cols <= 32 ? 32 : strip;
+}
+
+/// Widens `steps` rows of `cols` elements; the padding is zero.
 template <class T>
 inline void stage_rows(float* to, T const* from, std::size_t stride, std::size_t steps,
                        std::size_t cols) {
@@ -195,9 +208,10 @@ inline void stage_rows(float* to, T const* from, std::size_t stride, std::size_t
         for (std::size_t j = 0; j != whole; j += 16) store(to + j, load(from + j));
         if (whole != cols) {
             T rest[16] = {};
-            for (std::size_t j = whole; j != cols; ++j) rest[j - whole] = from[j];
+            for (std::size_t j = whole; j < cols; ++j) rest[j - whole] = from[j];
             store(to + whole, load(rest));
         }
+        for (auto j = (cols + 15) / 16 * 16; j < padded(cols); j += 16) store(to + j, set1(0));
     }
 }
 
@@ -214,9 +228,9 @@ inline void stage_transposed(float* to, float const* from, std::size_t stride, s
             for (std::size_t i = j; i != j + 8; ++i) to[k * strip + i] = from[i * stride + k];
         }
     }
-    auto const padded = (cols + 15) / 16 * 16;
-    for (std::size_t k = 0; k != steps && whole_cols != padded; ++k) {
-        for (std::size_t j = whole_cols; j != padded; ++j) {
+    auto const end = padded(cols);
+    for (std::size_t k = 0; k != steps && whole_cols != end; ++k) {
+        for (std::size_t j = whole_cols; j != end; ++j) {
             to[k * strip + j] = j < cols ? from[j * stride + k] : 0;
         }
     }
@@ -322,15 +336,17 @@ inline void forward_of(ForwardArgs const& g) {
         row_times_all(g.y, g.x, panels, whole, g.inputs, begin, g.bias);
         output = whole * panel_width;
     }
-    auto const few = g.rows < (sizeof(T) == 4 ? stage_floats_rows : stage_halves_rows);
+    [[maybe_unused]] auto const few = g.rows < direct_rows<T>;
     for (; output < g.outputs; output += panel_width) {
         auto const width = smaller(panel_width, g.outputs - output);
         auto const* const panel = panels + output * g.inputs;
         auto const* const bias = plus(g.bias, output);
         std::size_t done = 0;
-        if (few) {
-            done = width / 16 * 16;
-            rows_times_panel(g, g.y + output, panel, width, done, begin, bias);
+        if constexpr (direct_rows<T> != 0) {
+            if (few) {
+                done = width / 16 * 16;
+                rows_times_panel(g, g.y + output, panel, width, done, begin, bias);
+            }
         }
         if (done == width) continue;
         staged_product(
@@ -429,7 +445,7 @@ void multiply(MultiplyArgs const& g) {
         return;
     }
     std::size_t col = 0;
-    if (g.m < stage_floats_rows) {
+    if (g.m < direct_rows<float>) {
         for (; col + strip <= g.n; col += strip) {
             tiles<tile_vectors>(g.c + col, g.c_stride, a, g.m, g.b + col, g.b_stride, g.k, strip,
                                 begin, nullptr);
