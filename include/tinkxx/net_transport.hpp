@@ -71,6 +71,8 @@ struct NetOptions {
     int max_redirects{20};
     /// Addresses to use for a host name in place of a look-up: for tests and split horizons.
     std::map<std::string, std::vector<std::string>> resolve{};
+
+    bool operator==(NetOptions const&) const = default;
 };
 
 /// A transport over TCP, TLS, HTTP/1.1 and HTTP/2 that runs on `runtime`'s loop. Throws

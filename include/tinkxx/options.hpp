@@ -4,11 +4,16 @@
 #include <tinkxx/log.hpp>
 #include <tinkxx/net_transport.hpp>
 #include <tinkxx/observer.hpp>
+#include <tinkxx/poll_backoff.hpp>
 #include <tinkxx/query.hpp>
 #include <tinkxx/runtime.hpp>
 #include <tinkxx/transport.hpp>
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,14 +25,64 @@ namespace tinkxx {
 /// thread that makes a call; what it throws is ignored.
 using TracePropagator = std::function<Headers()>;
 
+/// How much of sampling is being submitted at once, by all samplers of a client together. It is
+/// submitted as soon as the service has accepted it.
+struct DispatchLimits {
+    /// Samples. Empty: 400.
+    std::optional<std::int64_t> count{};
+    /// Samples within ten seconds of a refusal for load (429). Empty: 10.
+    std::optional<std::int64_t> throttled{};
+    /// Estimated bytes. Empty: what the server says, else 5 MiB.
+    std::optional<std::int64_t> bytes{};
+
+    bool operator==(DispatchLimits const&) const = default;
+};
+
+/// Into what pieces a training batch is cut. Empty: what the server says.
+struct ChunkLimits {
+    std::optional<std::int64_t> items{};
+    /// Estimated, of one piece.
+    std::optional<std::int64_t> bytes{};
+    /// Estimated, of all pieces that are being submitted.
+    std::optional<std::int64_t> bytes_in_flight{};
+
+    bool operator==(ChunkLimits const&) const = default;
+};
+
+/// What happens to a sample when `ClientOptions::max_pending` of them are pending.
+enum class WhenFull : std::uint8_t {
+    ignore,  ///< it is taken all the same
+    block,   ///< the caller waits; on an SDK thread, which must not, it is refused
+    reject,  ///< its future fails at once
+};
+
+/// What a client does by itself, and how often: for operators with their own needs, and for tests.
+struct Intervals {
+    /// Between two beats for a session.
+    std::chrono::milliseconds heartbeat{std::chrono::seconds{10}};
+    /// Time without a successful beat after which each that fails is worth a warning.
+    std::chrono::milliseconds heartbeat_warning{std::chrono::seconds{120}};
+    /// Failures in a row, and time without success, after which the heartbeat ends. Zero: never.
+    int heartbeat_max_failures{0};
+    std::chrono::milliseconds heartbeat_max_silence{0};
+    /// The server's settings are not fetched more often, whatever it says itself.
+    std::chrono::milliseconds dynamic_refresh_minimum{std::chrono::seconds{10}};
+    std::chrono::milliseconds telemetry_flush{std::chrono::seconds{10}};
+    /// How long closing a client waits for what is still to be sent.
+    std::chrono::milliseconds telemetry_drain{std::chrono::seconds{5}};
+
+    bool operator==(Intervals const&) const = default;
+};
+
 /// How a client reaches the service. Every field has a working default.
 ///
-/// What is left empty comes from the environment, which is read once, when the client is built,
-/// and else from the default.
+/// What is left as it is comes from `set_default_options`, else from the environment, which is
+/// read once, when the client is built, and else from the default.
 struct ClientOptions {
     /// Service root. Empty: `$TINKER_BASE_URL`, then the public service.
     std::string base_url{};
-    /// API key. Empty: `$TINKER_API_KEY`. Never written to a log.
+    /// API key. Empty: `$TINKER_API_KEY`, then `credential_cmd`, then the stored one. Never written
+    /// to a log.
     std::string api_key{};
     /// Limits for each phase of one HTTP attempt, not for the whole call: 5 s to connect, 60 s
     /// for each other. Zero: no limit.
@@ -71,6 +126,57 @@ struct ClientOptions {
     std::shared_ptr<Transport> transport{};
     /// Empty: the one that clients share.
     std::optional<Runtime> runtime{};
+
+    /// Facts about a session that the service keeps with it.
+    std::map<std::string, std::string> user_metadata{};
+    /// Marks of a session, to find it by. Empty: `$TINKER_TAGS`, separated by commas.
+    std::vector<std::string> tags{};
+    /// The project that a session belongs to. Empty: `$TINKER_PROJECT_ID`, then none.
+    std::string project_id{};
+    /// What a session is called where it is shown. Empty: nothing special.
+    std::string display_name{};
+    /// Empty: `$TINKER_FEATURE_GATES`, separated by commas, then `async_sampling`. Nothing depends
+    /// on them.
+    std::vector<std::string> feature_gates{};
+    /// Tells the service of this client's troubles. Empty: `$TINKER_TELEMETRY`, then yes.
+    std::optional<bool> telemetry{};
+    /// A command for the shell that prints a credential. Empty: `$TINKER_CREDENTIAL_CMD`, then
+    /// none. Run anew whenever one is needed, for at most 60 s.
+    std::string credential_cmd{};
+    /// Where stored keys are. Empty: `~/.tinker/credentials.json`.
+    std::string credentials_file{};
+    /// Taken and ignored: sampling needs no process of its own here.
+    bool subprocess_sampling{false};
+    /// Waits between requests for a result. By default `$TINKXX_POLL_BACKOFF`: `none`,
+    /// `exponential`, or `exponential:<first>:<longest>` in milliseconds; then none.
+    PollBackoff poll_backoff{};
+    /// Sent as CF-Access-Client-Id and -Secret. Empty: `$CLOUDFLARE_ACCESS_CLIENT_ID` and
+    /// `$CLOUDFLARE_ACCESS_CLIENT_SECRET`, then not.
+    std::string cloudflare_access_id{};
+    std::string cloudflare_access_secret{};
+    /// Learn by one request for all samples of a sampler which of them are done. Empty: as the
+    /// server says.
+    std::optional<bool> completion_poll{};
+    /// Ask the server for the number of a sampler's copy. Empty: as the server says.
+    std::optional<bool> join_sampling_session{};
+    DispatchLimits dispatch{};
+    /// Bytes of results that are being fetched at once. Empty: as the server says.
+    std::optional<std::int64_t> download_bytes{};
+    ChunkLimits chunks{};
+    /// For each call, from its making to its result. Zero: none.
+    std::chrono::milliseconds deadline{0};
+    /// Samples that may be pending at once, and what happens to more. Zero: any number.
+    std::size_t max_pending{0};
+    WhenFull when_full{WhenFull::ignore};
+    /// Keeps a line on stderr that says what is pending and what it waits for.
+    bool report_pending{false};
+    Intervals intervals{};
 };
+
+/// Options for every client that is built from now on, field by field in place of those that its
+/// maker left as they are: for programs whose libraries build clients. An empty value takes them
+/// back. A runtime or transport among them lives at least until then. Any thread.
+void set_default_options(ClientOptions options);
+[[nodiscard]] ClientOptions default_options();
 
 }  // namespace tinkxx

@@ -74,7 +74,8 @@ private:
 };
 
 HttpClient::HttpClient() : HttpClient{ClientOptions{}} {}
-HttpClient::HttpClient(ClientOptions options) : impl_{std::make_shared<Impl>(std::move(options))} {}
+HttpClient::HttpClient(ClientOptions options)
+    : impl_{std::make_shared<Impl>(client::with_defaults(std::move(options)))} {}
 
 Future<HttpResponse> HttpClient::send(HttpRequest request) const {
     return impl_->start<client::SendOperation>(std::move(request));

@@ -1,5 +1,6 @@
 #include "client/resolved_options.hpp"
 
+#include <tinkxx/credentials.hpp>
 #include <tinkxx/redaction.hpp>
 
 #include "service/http/standard_headers.hpp"
@@ -12,8 +13,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <utility>
+#include <variant>
 
 namespace tinkxx::client {
 
@@ -55,6 +58,35 @@ std::string lower(std::string_view text) {
 // Empty counts as unset.
 std::string variable(Environment const& environment, char const* name) {
     return environment(name).value_or(std::string{});
+}
+
+std::string given_or(std::string const& given, Environment const& environment, char const* name) {
+    return given.empty() ? variable(environment, name) : given;
+}
+
+// Parts between commas, trimmed, each once, none of them blank (R-CONF-03, C-56).
+std::vector<std::string> words_of(std::string_view text) {
+    std::vector<std::string> words;
+    while (!text.empty()) {
+        auto const comma = std::min(text.find(','), text.size());
+        std::string word{trim(text.substr(0, comma))};
+        if (!word.empty() && std::ranges::find(words, word) == words.end()) {
+            words.push_back(std::move(word));
+        }
+        text.remove_prefix(std::min(comma + 1, text.size()));
+    }
+    return words;
+}
+
+std::vector<std::string> once_each(std::vector<std::string> const& given) {
+    std::vector<std::string> words;
+    for (auto const& one : given) {
+        std::string word{trim(one)};
+        if (!word.empty() && std::ranges::find(words, word) == words.end()) {
+            words.push_back(std::move(word));
+        }
+    }
+    return words;
 }
 
 json::object object_of(Environment const& environment, char const* name) {
@@ -127,12 +159,11 @@ Headers client_headers(ClientOptions const& options, Environment const& environm
     auto headers = service::standard_headers(options.sdk_version.empty() ? service::parity_version
                                                                          : options.sdk_version);
     Headers const from_environment = headers_of(environment, "TINKXX_DEFAULT_HEADERS");
-    if (auto id = variable(environment, "CLOUDFLARE_ACCESS_CLIENT_ID"); !id.empty()) {
-        headers.set("CF-Access-Client-Id", std::move(id));
-    }
-    if (auto secret = variable(environment, "CLOUDFLARE_ACCESS_CLIENT_SECRET"); !secret.empty()) {
-        headers.set("CF-Access-Client-Secret", std::move(secret));
-    }
+    auto id = given_or(options.cloudflare_access_id, environment, "CLOUDFLARE_ACCESS_CLIENT_ID");
+    if (!id.empty()) headers.set("CF-Access-Client-Id", std::move(id));
+    auto secret =
+        given_or(options.cloudflare_access_secret, environment, "CLOUDFLARE_ACCESS_CLIENT_SECRET");
+    if (!secret.empty()) headers.set("CF-Access-Client-Secret", std::move(secret));
     for (auto const* lines : {&from_environment, &options.default_headers}) {
         for (auto const& [name, value] : *lines) headers.set(name, value);
     }
@@ -181,6 +212,145 @@ void add_proxy_secrets(service::Scrubber& scrubber, ProxyOptions const& proxy) {
     scrubber.add(std::string{parsed->encoded_password()});
     scrubber.add(parsed->password());
     scrubber.add(service::base64(parsed->user() + ':' + parsed->password()));
+}
+
+std::optional<std::string> project_of(ClientOptions const& options,
+                                      Environment const& environment) {
+    if (!options.project_id.empty()) {
+        if (trim(options.project_id).empty()) {
+            throw ValidationError{invalid("project_id", options.project_id,
+                                          "must not be blank (leave it empty for none)")};
+        }
+        return options.project_id;
+    }
+    auto const text = variable(environment, "TINKER_PROJECT_ID");
+    if (trim(text).empty()) return std::nullopt;
+    return text;
+}
+
+// On unless the variable says anything but yes (R-CONF-03).
+bool telemetry_of(ClientOptions const& options, Environment const& environment) {
+    if (options.telemetry) return *options.telemetry;
+    auto const word = environment("TINKER_TELEMETRY");
+    return !word || parse_bool(*word).value_or(false);
+}
+
+std::optional<std::chrono::milliseconds> milliseconds_of(std::string_view text) {
+    std::int64_t count = 0;
+    auto const [end, failed] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (failed != std::errc{} || end != text.data() + text.size() || count < 0) return std::nullopt;
+    return std::chrono::milliseconds{count};
+}
+
+PollBackoff poll_backoff_of(ClientOptions const& options, Environment const& environment) {
+    auto backoff = options.poll_backoff;
+    std::string field = "poll_backoff";
+    auto const text = lower(trim(variable(environment, "TINKXX_POLL_BACKOFF")));
+    if (std::holds_alternative<NoPollBackoff>(backoff) && !text.empty() && text != "none") {
+        field = "TINKXX_POLL_BACKOFF";
+        auto const rule = "must be none, exponential, or exponential:<first>:<longest> in ms";
+        std::string_view rest = text;
+        constexpr std::string_view word = "exponential";
+        if (!rest.starts_with(word)) throw ValidationError{invalid(field, text, rule)};
+        rest.remove_prefix(word.size());
+        ExponentialPollBackoff read;
+        if (!rest.empty()) {
+            auto const second = rest.find(':', 1);
+            auto const first_wait = rest.starts_with(':') && second != std::string_view::npos
+                                        ? milliseconds_of(rest.substr(1, second - 1))
+                                        : std::nullopt;
+            auto const longest =
+                first_wait ? milliseconds_of(rest.substr(second + 1)) : std::nullopt;
+            if (!longest) throw ValidationError{invalid(field, text, rule)};
+            read = {.initial = *first_wait, .max = *longest};
+        }
+        backoff = read;
+    }
+    if (auto const* waits = std::get_if<ExponentialPollBackoff>(&backoff)) {
+        if (waits->initial.count() <= 0 || waits->max < waits->initial) {
+            throw ValidationError{invalid(field,
+                                          std::to_string(waits->initial.count()) + " ms to " +
+                                              std::to_string(waits->max.count()) + " ms",
+                                          "must grow from above zero to at least as much")};
+        }
+    }
+    return backoff;
+}
+
+void check_positive(char const* field, std::optional<std::int64_t> limit) {
+    if (!limit || *limit > 0) return;
+    throw ValidationError{invalid(field, std::to_string(*limit), "must be above zero")};
+}
+
+void check_time(char const* field, std::chrono::milliseconds time, bool zero_allowed) {
+    if (time.count() > 0 || (zero_allowed && time.count() == 0)) return;
+    throw ValidationError{invalid(field, std::to_string(time.count()) + " ms",
+                                  zero_allowed ? "must not be negative" : "must be above zero")};
+}
+
+void check_limits(ClientOptions const& options) {
+    check_positive("dispatch.count", options.dispatch.count);
+    check_positive("dispatch.throttled", options.dispatch.throttled);
+    check_positive("dispatch.bytes", options.dispatch.bytes);
+    check_positive("download_bytes", options.download_bytes);
+    check_positive("chunks.items", options.chunks.items);
+    check_positive("chunks.bytes", options.chunks.bytes);
+    check_positive("chunks.bytes_in_flight", options.chunks.bytes_in_flight);
+    check_time("deadline", options.deadline, true);
+    auto const& intervals = options.intervals;
+    check_time("intervals.heartbeat", intervals.heartbeat, false);
+    check_time("intervals.heartbeat_warning", intervals.heartbeat_warning, true);
+    check_time("intervals.heartbeat_max_silence", intervals.heartbeat_max_silence, true);
+    check_time("intervals.dynamic_refresh_minimum", intervals.dynamic_refresh_minimum, false);
+    check_time("intervals.telemetry_flush", intervals.telemetry_flush, false);
+    check_time("intervals.telemetry_drain", intervals.telemetry_drain, true);
+    if (intervals.heartbeat_max_failures < 0) {
+        throw ValidationError{invalid("intervals.heartbeat_max_failures",
+                                      std::to_string(intervals.heartbeat_max_failures),
+                                      "must not be negative (0 means any number)")};
+    }
+}
+
+void resolve_session(ResolvedOptions& resolved, ClientOptions const& options,
+                     Environment const& environment) {
+    check_limits(options);
+    resolved.credential_cmd =
+        trim(given_or(options.credential_cmd, environment, "TINKER_CREDENTIAL_CMD"));
+    resolved.credentials_file = options.credentials_file;
+    resolved.sdk_version =
+        options.sdk_version.empty() ? std::string{service::parity_version} : options.sdk_version;
+    resolved.tags = options.tags.empty() ? words_of(variable(environment, "TINKER_TAGS"))
+                                         : once_each(options.tags);
+    resolved.user_metadata = options.user_metadata;
+    resolved.project_id = project_of(options, environment);
+    if (!options.display_name.empty()) resolved.display_name = options.display_name;
+    resolved.feature_gates = options.feature_gates.empty()
+                                 ? words_of(variable(environment, "TINKER_FEATURE_GATES"))
+                                 : once_each(options.feature_gates);
+    if (resolved.feature_gates.empty()) resolved.feature_gates = {"async_sampling"};
+    resolved.telemetry = telemetry_of(options, environment);
+    resolved.header_overrides = options.default_headers;
+    resolved.poll_backoff = poll_backoff_of(options, environment);
+    resolved.dispatch = options.dispatch;
+    resolved.deadline = options.deadline;
+    resolved.max_pending = options.max_pending;
+    resolved.when_full = options.when_full;
+    resolved.report_pending = options.report_pending;
+    resolved.overrides = {.sample_bytes = options.dispatch.bytes,
+                          .download_bytes = options.download_bytes,
+                          .chunk_items = options.chunks.items,
+                          .chunk_bytes = options.chunks.bytes,
+                          .forward_backward_bytes = options.chunks.bytes_in_flight,
+                          .completion_poll = options.completion_poll,
+                          .join_sampling_session = options.join_sampling_session};
+    auto const& intervals = options.intervals;
+    resolved.intervals = {.heartbeat = intervals.heartbeat,
+                          .heartbeat_warning = intervals.heartbeat_warning,
+                          .heartbeat_max_failures = intervals.heartbeat_max_failures,
+                          .heartbeat_max_silence = intervals.heartbeat_max_silence,
+                          .dynamic_refresh_minimum = intervals.dynamic_refresh_minimum,
+                          .telemetry_flush = intervals.telemetry_flush,
+                          .telemetry_drain = intervals.telemetry_drain};
 }
 
 bool is_token(std::string_view text) noexcept {
@@ -302,7 +472,40 @@ ResolvedOptions resolve(ClientOptions const& options, Environment const& environ
             parse_bool(variable(environment, "TINKXX_OTEL_PROPAGATE")).value_or(false))) {
         resolved.trace_propagator = options.trace_propagator;
     }
+    resolve_session(resolved, options, environment);
     return resolved;
+}
+
+service::CredentialConfig credential_config(ResolvedOptions const& resolved) {
+    service::CredentialConfig config{.api_key = resolved.api_key,
+                                     .command = resolved.credential_cmd};
+    if (!config.api_key.empty()) return config;
+    auto const stored = CredentialStore{resolved.credentials_file}.read();
+    if (!stored) {
+        if (config.command.empty()) stored.error().raise();
+        return config;
+    }
+    if (auto const* key = stored->default_key()) config.stored = key->key;
+    return config;
+}
+
+service::HolderConfig holder_config(ResolvedOptions const& resolved) {
+    service::HolderConfig config{.http = resolved.http};
+    config.credentials = credential_config(resolved);
+    if (auto const chosen = service::choose_credential(config.credentials); !chosen) {
+        chosen.error().raise();
+    }
+    config.http.scrubber.add(config.credentials.stored);
+    config.sdk_version = resolved.sdk_version;
+    config.tags = resolved.tags;
+    config.user_metadata = resolved.user_metadata;
+    config.project_id = resolved.project_id;
+    config.display_name = resolved.display_name;
+    config.header_overrides = resolved.header_overrides;
+    config.overrides = resolved.overrides;
+    config.intervals = resolved.intervals;
+    config.telemetry = resolved.telemetry;
+    return config;
 }
 
 }  // namespace tinkxx::client

@@ -1,5 +1,7 @@
 target_sources(tinkxx PRIVATE
     client/console_observer.cpp
+    client/credentials.cpp
+    client/default_options.cpp
     client/http_client.cpp
     client/http_order.cpp
     client/multipart.cpp

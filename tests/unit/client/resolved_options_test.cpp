@@ -6,12 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <variant>
 
 namespace tinkxx::client {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 Environment environment(std::map<std::string, std::string> variables) {
@@ -171,6 +174,166 @@ TEST(ResolvedOptions, PropagateTracesOnlyIfAskedTo) {  // R-EXT-20
         resolved({.otel_propagate = true, .trace_propagator = propagator}).trace_propagator);
     EXPECT_TRUE(resolved({.trace_propagator = propagator}, {{"TINKXX_OTEL_PROPAGATE", "1"}})
                     .trace_propagator);
+}
+
+TEST(ResolvedOptions, DescribeTheSession) {  // R-CONF-03, R-CONF-23
+    auto const all = resolved({.user_metadata = {{"owner", "ada"}},
+                               .tags = {" exp1 ", "exp1", "", "exp2"},
+                               .project_id = "p-1",
+                               .display_name = "nightly"});
+    EXPECT_THAT(all.user_metadata, ElementsAre(std::pair{"owner", "ada"}));
+    EXPECT_THAT(all.tags, ElementsAre("exp1", "exp2"));
+    EXPECT_EQ(all.project_id, "p-1");
+    EXPECT_EQ(all.display_name, "nightly");
+    EXPECT_EQ(all.sdk_version, "0.36.0");
+    EXPECT_EQ(resolved({.sdk_version = "0.25.0"}).sdk_version, "0.25.0");
+    auto const plain = resolved({});
+    EXPECT_THAT(plain.user_metadata, IsEmpty());
+    EXPECT_THAT(plain.tags, IsEmpty());
+    EXPECT_EQ(plain.project_id, std::nullopt);
+    EXPECT_EQ(plain.display_name, std::nullopt);
+    EXPECT_TRUE(plain.telemetry);
+    EXPECT_THAT(plain.feature_gates, ElementsAre("async_sampling"));
+}
+
+TEST(ResolvedOptions, TakeWhatDescribesTheSessionFromTheEnvironment) {  // R-CONF-03, R-CONF-01
+    auto const all = resolved({}, {{"TINKER_TAGS", "b, a,,b , c"},
+                                   {"TINKER_PROJECT_ID", "p-env"},
+                                   {"TINKER_FEATURE_GATES", "x, y"},
+                                   {"TINKER_CREDENTIAL_CMD", " print-key "}});
+    EXPECT_THAT(all.tags, ElementsAre("b", "a", "c"));
+    EXPECT_EQ(all.project_id, "p-env");
+    EXPECT_THAT(all.feature_gates, ElementsAre("x", "y"));
+    EXPECT_EQ(all.credential_cmd, "print-key");
+    auto const given =
+        resolved({.tags = {"t"}, .project_id = "p", .feature_gates = {"g"}, .credential_cmd = "c"},
+                 {{"TINKER_TAGS", "a"},
+                  {"TINKER_PROJECT_ID", "p-env"},
+                  {"TINKER_FEATURE_GATES", "x"},
+                  {"TINKER_CREDENTIAL_CMD", "y"}});
+    EXPECT_THAT(given.tags, ElementsAre("t"));
+    EXPECT_EQ(given.project_id, "p");
+    EXPECT_THAT(given.feature_gates, ElementsAre("g"));
+    EXPECT_EQ(given.credential_cmd, "c");
+    auto const blank = resolved({}, {{"TINKER_TAGS", " ,"}, {"TINKER_PROJECT_ID", " "}});
+    EXPECT_THAT(blank.tags, IsEmpty());
+    EXPECT_EQ(blank.project_id, std::nullopt);
+}
+
+TEST(ResolvedOptions, TelemetryIsOnUnlessTheVariableSaysAnythingButYes) {  // R-CONF-03, R-TEL-42
+    EXPECT_TRUE(resolved({}).telemetry);
+    for (auto const* yes : {"1", "TRUE", "yes", "on"}) {
+        EXPECT_TRUE(resolved({}, {{"TINKER_TELEMETRY", yes}}).telemetry) << yes;
+    }
+    for (auto const* no : {"0", "off", "", "maybe"}) {
+        EXPECT_FALSE(resolved({}, {{"TINKER_TELEMETRY", no}}).telemetry) << no;
+    }
+    EXPECT_TRUE(resolved({.telemetry = true}, {{"TINKER_TELEMETRY", "0"}}).telemetry);
+    EXPECT_FALSE(resolved({.telemetry = false}).telemetry);
+}
+
+TEST(ResolvedOptions, CloudflareAccessMayBeGiven) {  // R-CONF-03
+    auto const all = resolved({.cloudflare_access_id = "id", .cloudflare_access_secret = "s3cret"},
+                              {{"CLOUDFLARE_ACCESS_CLIENT_ID", "env"}});
+    EXPECT_EQ(*all.http.headers.find("cf-access-client-id"), "id");
+    EXPECT_EQ(*all.http.headers.find("cf-access-client-secret"), "s3cret");
+    EXPECT_EQ(all.http.scrubber.scrub("s3cret"), "<redacted>");
+}
+
+TEST(ResolvedOptions, ReadThePollBackoff) {  // R-CONF-03, R-EXT-80
+    auto const read = [](char const* text) {
+        return resolved({}, {{"TINKXX_POLL_BACKOFF", text}}).poll_backoff;
+    };
+    EXPECT_TRUE(std::holds_alternative<NoPollBackoff>(resolved({}).poll_backoff));
+    EXPECT_TRUE(std::holds_alternative<NoPollBackoff>(read("none")));
+    EXPECT_EQ(std::get<ExponentialPollBackoff>(read("Exponential")), ExponentialPollBackoff{});
+    EXPECT_EQ(std::get<ExponentialPollBackoff>(read("exponential:200:5000")),
+              (ExponentialPollBackoff{.initial = 200ms, .max = 5s}));
+    auto const given =
+        resolved({.poll_backoff = ExponentialPollBackoff{.initial = 1ms, .max = 2ms}},
+                 {{"TINKXX_POLL_BACKOFF", "exponential"}});
+    EXPECT_EQ(std::get<ExponentialPollBackoff>(given.poll_backoff).max, 2ms);
+    for (auto const* bad :
+         {"fast", "exponential:1", "exponential:a:b", "exponential:5:1", "exponential:0:1",
+          "exponential:-1:1", "exponentially", "exponential:"}) {
+        EXPECT_EQ(refusal({}, {{"TINKXX_POLL_BACKOFF", bad}}).field(), "TINKXX_POLL_BACKOFF")
+            << bad;
+    }
+    EXPECT_EQ(refusal({.poll_backoff = ExponentialPollBackoff{.initial = 0ms}}).field(),
+              "poll_backoff");
+}
+
+TEST(ResolvedOptions, PassOnWhatTheCallerChoseInPlaceOfTheServer) {  // R-CONF-22, R-CONF-24
+    auto const all = resolved({.completion_poll = true,
+                               .join_sampling_session = false,
+                               .dispatch = {.count = 1, .throttled = 2, .bytes = 3},
+                               .download_bytes = 4,
+                               .chunks = {.items = 5, .bytes = 6, .bytes_in_flight = 7},
+                               .deadline = 8s,
+                               .max_pending = 9,
+                               .when_full = WhenFull::reject,
+                               .report_pending = true});
+    EXPECT_EQ(all.overrides, (service::FlagOverrides{.sample_bytes = 3,
+                                                     .download_bytes = 4,
+                                                     .chunk_items = 5,
+                                                     .chunk_bytes = 6,
+                                                     .forward_backward_bytes = 7,
+                                                     .completion_poll = true,
+                                                     .join_sampling_session = false}));
+    EXPECT_EQ(all.dispatch.count, 1);
+    EXPECT_EQ(all.dispatch.throttled, 2);
+    EXPECT_EQ(all.deadline, 8s);
+    EXPECT_EQ(all.max_pending, 9U);
+    EXPECT_EQ(all.when_full, WhenFull::reject);
+    EXPECT_TRUE(all.report_pending);
+}
+
+TEST(ResolvedOptions, PassOnTheIntervals) {  // R-SESS-13, R-TEST-02
+    auto const all = resolved({.intervals = {.heartbeat = 1s,
+                                             .heartbeat_warning = 2s,
+                                             .heartbeat_max_failures = 3,
+                                             .heartbeat_max_silence = 4s,
+                                             .dynamic_refresh_minimum = 5s,
+                                             .telemetry_flush = 6s,
+                                             .telemetry_drain = 7s}});
+    EXPECT_EQ(all.intervals, (service::HolderIntervals{.heartbeat = 1s,
+                                                       .heartbeat_warning = 2s,
+                                                       .heartbeat_max_failures = 3,
+                                                       .heartbeat_max_silence = 4s,
+                                                       .dynamic_refresh_minimum = 5s,
+                                                       .telemetry_flush = 6s,
+                                                       .telemetry_drain = 7s}));
+    EXPECT_EQ(resolved({}).intervals, service::HolderIntervals{});
+}
+
+TEST(ResolvedOptions, RefuseLimitsThatCannotWork) {  // R-CONF-06
+    EXPECT_EQ(refusal({.project_id = " "}).field(), "project_id");
+    EXPECT_EQ(refusal({.dispatch = {.count = 0}}).field(), "dispatch.count");
+    EXPECT_EQ(refusal({.dispatch = {.throttled = -1}}).field(), "dispatch.throttled");
+    EXPECT_EQ(refusal({.dispatch = {.bytes = 0}}).field(), "dispatch.bytes");
+    EXPECT_EQ(refusal({.download_bytes = 0}).field(), "download_bytes");
+    EXPECT_EQ(refusal({.chunks = {.items = 0}}).field(), "chunks.items");
+    EXPECT_EQ(refusal({.chunks = {.bytes = 0}}).field(), "chunks.bytes");
+    EXPECT_EQ(refusal({.chunks = {.bytes_in_flight = 0}}).field(), "chunks.bytes_in_flight");
+    EXPECT_EQ(refusal({.deadline = -1ms}).field(), "deadline");
+    EXPECT_EQ(refusal({.intervals = {.heartbeat = 0ms}}).field(), "intervals.heartbeat");
+    EXPECT_EQ(refusal({.intervals = {.heartbeat_max_failures = -1}}).field(),
+              "intervals.heartbeat_max_failures");
+    EXPECT_EQ(refusal({.intervals = {.telemetry_drain = -1ms}}).field(),
+              "intervals.telemetry_drain");
+    EXPECT_EQ(refusal({.intervals = {.telemetry_flush = 0ms}}).value(), "0 ms");
+}
+
+TEST(ResolvedOptions, ReadTheEnvironmentOnlyWhileTheyAreResolved) {  // R-CONF-02
+    auto asked = std::make_shared<int>(0);
+    auto const all = resolve({.api_key = "tml-k"}, [asked](char const*) {
+        ++*asked;
+        return std::optional<std::string>{};
+    });
+    auto const before = *asked;
+    EXPECT_GT(before, 0);
+    (void)holder_config(all);
+    EXPECT_EQ(*asked, before);
 }
 
 }  // namespace
