@@ -345,7 +345,8 @@ Result<SampleResponse> complete_sample(SampleResponse response,
     }
 
     if (auto& scored = response.prompt_logprobs; scored && prompt_length) {
-        if (static_cast<std::int64_t>(scored->size()) == *prompt_length - 1) {
+        if (static_cast<std::int64_t>(scored->size()) == *prompt_length - 1 &&
+            (scored->empty() || scored->front())) {
             scored->insert(scored->begin(), std::nullopt);
         }
     }

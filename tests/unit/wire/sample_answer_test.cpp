@@ -165,6 +165,9 @@ TEST(CompleteSample, PutsTheLeadingNullBack) {  // R-WIRE-10
     EXPECT_EQ(complete(short_one).value().prompt_logprobs, whole);
     EXPECT_EQ(complete({.prompt_logprobs = whole}).value().prompt_logprobs, whole);
     EXPECT_EQ(complete(short_one, {}, std::nullopt).value().prompt_logprobs->size(), 2);
+    // One that begins with a null lacks something else.
+    std::vector<std::optional<float>> const other{std::nullopt, -1.0F};
+    EXPECT_EQ(complete({.prompt_logprobs = other}).value().prompt_logprobs, other);
     EXPECT_EQ(complete(short_one, {}, 9).value().prompt_logprobs->size(), 2);
 }
 
