@@ -123,4 +123,22 @@ Result<service::HttpOrder> make_order(HttpRequest request, service::HttpContext 
     return order;
 }
 
+Headers trace_headers(service::HttpContext const& context, TracePropagator const& propagator) {
+    Headers headers;
+    add_trace_context(headers, *context.headers(), propagator);
+    return headers;
+}
+
+service::HttpOrder get_order(service::HttpContext const& context, std::string_view path,
+                             Purpose purpose) {
+    auto const& config = context.config();
+    service::HttpOrder order;
+    order.operation = {.method = "GET", .path = std::string{path}};
+    order.url = config.endpoint.url(path, config.query, {});
+    order.purpose = purpose;
+    order.timeouts = config.timeouts;
+    order.max_retries = config.max_retries;
+    return order;
+}
+
 }  // namespace tinkxx::client

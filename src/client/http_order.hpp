@@ -6,6 +6,8 @@
 
 #include "service/http/http_call.hpp"
 
+#include <string_view>
+
 namespace tinkxx::client {
 
 /// What the service layer is to do for a request; or why it cannot be sent. `propagator` may be
@@ -13,5 +15,14 @@ namespace tinkxx::client {
 [[nodiscard]] Result<service::HttpOrder> make_order(HttpRequest request,
                                                     service::HttpContext const& context,
                                                     TracePropagator const& propagator);
+
+/// The lines of the caller's trace context that no line of the client stands for (R-EXT-20).
+/// Called on the thread that makes a call.
+[[nodiscard]] Headers trace_headers(service::HttpContext const& context,
+                                    TracePropagator const& propagator);
+
+/// A GET with the client's own settings. Any thread.
+[[nodiscard]] service::HttpOrder get_order(service::HttpContext const& context,
+                                           std::string_view path, Purpose purpose);
 
 }  // namespace tinkxx::client

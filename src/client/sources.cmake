@@ -1,4 +1,5 @@
 target_sources(tinkxx PRIVATE
+    client/client_core.cpp
     client/console_observer.cpp
     client/credentials.cpp
     client/default_options.cpp
@@ -6,6 +7,8 @@ target_sources(tinkxx PRIVATE
     client/http_order.cpp
     client/multipart.cpp
     client/resolved_options.cpp
+    client/sampling_client.cpp
     client/send_operation.cpp
+    client/service_client.cpp
     client/stream_operation.cpp
 )

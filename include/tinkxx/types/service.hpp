@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tinkxx {
+
+/// A model that a server offers. What the server does not say is empty.
+struct SupportedModel {
+    std::optional<std::string> model_name{};
+    std::optional<std::int64_t> max_context_length{};
+    /// Whether training runs can be started on it.
+    std::optional<bool> trainable{};
+    /// Whether it can be sampled from.
+    std::optional<bool> sampleable{};
+
+    bool operator==(SupportedModel const&) const = default;
+};
+
+struct ServerCapabilities {
+    std::vector<SupportedModel> supported_models{};
+
+    bool operator==(ServerCapabilities const&) const = default;
+};
+
+/// Whom the credential of a client stands for.
+struct Identity {
+    std::string user_urn{};
+    std::optional<std::string> email{};
+    std::optional<std::string> organization_urn{};
+
+    bool operator==(Identity const&) const = default;
+};
+
+/// How a session ended, as its owner sees it.
+enum class CloseReason : std::uint8_t { success, errored, interrupted };
+
+}  // namespace tinkxx

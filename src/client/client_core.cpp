@@ -1,0 +1,36 @@
+#include "client/client_core.hpp"
+
+#include <cstdio>
+#include <utility>
+
+namespace tinkxx::client {
+namespace {
+
+void write_line(std::string const& line) {
+    // One call, so that lines of several threads do not mix.
+    auto const text = "tinkxx: " + line + '\n';
+    (void)std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+}  // namespace
+
+std::shared_ptr<service::SamplingShared> make_core(
+    Runtime const& runtime, service::HolderConfig config, ResolvedOptions const& options,
+    service::HolderKind kind, std::shared_ptr<Transport> transport,
+    std::optional<service::SessionSnapshot> snapshot) {
+    service::SamplingSettings settings;
+    settings.count = options.dispatch.count;
+    settings.throttled = options.dispatch.throttled;
+    settings.poll_backoff = options.poll_backoff;
+    settings.deadline = options.deadline;
+    if (options.when_full != WhenFull::ignore) settings.max_pending = options.max_pending;
+    if (options.when_full == WhenFull::reject) {
+        settings.when_full = service::PendingBound::WhenFull::reject;
+    }
+    if (options.report_pending) settings.report = write_line;
+    auto holder = std::make_shared<service::Holder>(std::move(config), kind, runtime.core(),
+                                                    std::move(transport), std::move(snapshot));
+    return service::SamplingShared::make(std::move(holder), std::move(settings));
+}
+
+}  // namespace tinkxx::client

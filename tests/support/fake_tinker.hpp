@@ -1,0 +1,77 @@
+#pragma once
+
+#include <tinkxx/options.hpp>
+#include <tinkxx/testing/fake_transport.hpp>
+#include <tinkxx/testing/manual_clock.hpp>
+
+#include <boost/json/object.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tinkxx::support {
+
+/// A submit of a sample as it reached the fake service.
+struct Submit {
+    std::int64_t seq_id{0};
+    std::string sampling_session_id{};
+    boost::json::object body{};
+    TimePoint at{};
+    Call call{};
+};
+
+/// A Tinker service for tests, on a manual clock: it starts sessions, takes samples and answers
+/// polls, as well as a test lets it.
+///
+///     FakeTinker tinker;
+///     tinker.on_submit = [](Submit const& submit) { … };   // empty reply: as usual
+///     ServiceClient service{tinker.options()};
+class FakeTinker {
+public:
+    using Answer = std::optional<testing::Reply>;
+
+    explicit FakeTinker(std::uint64_t seed = 0);
+
+    /// For a client of this service.
+    [[nodiscard]] ClientOptions options() const;
+
+    /// What client/config and client/dynamic_config answer.
+    boost::json::object flags{};
+    boost::json::object dynamic_flags{};
+    /// Answers a submit, or leaves it to the default: accepted, as request `req-<seq_id>`.
+    std::function<Answer(Submit const&)> on_submit{};
+    /// Answers a poll for a request, or leaves it to the default: done, with `result`.
+    std::function<Answer(std::string const& request_id, std::int64_t iteration)> on_poll{};
+    /// Answers any other request, or leaves it to the default.
+    std::function<Answer(testing::SentRequest const&)> on_other{};
+    /// The result of a sample, as JSON.
+    std::string result{R"({"sequences":[{"stop_reason":"stop","tokens":[7,8,9],)"
+                       R"("logprobs":[-0.5,-0.25,-1.0]}],"type":"sample"})"};
+
+    [[nodiscard]] std::vector<Submit> const& submits() const noexcept { return submits_; }
+    [[nodiscard]] std::vector<std::int64_t> submitted_seq_ids() const;
+    [[nodiscard]] std::size_t count(std::string_view path) const;
+    [[nodiscard]] std::vector<std::string> const& log() const noexcept { return *log_; }
+    /// Log lines that hold `text`.
+    [[nodiscard]] std::size_t logged(std::string_view text) const;
+
+private:
+    std::optional<testing::Reply> answer(testing::SentRequest const& request);
+
+    std::vector<Submit> submits_{};
+    std::shared_ptr<std::vector<std::string>> const log_;
+
+public:
+    std::shared_ptr<testing::ManualClock> const clock;
+    std::shared_ptr<testing::FakeTransport> const transport;
+    Runtime const runtime;
+};
+
+/// A reply with a JSON body.
+[[nodiscard]] testing::Reply json_reply(std::string body, int status = 200);
+
+}  // namespace tinkxx::support
