@@ -202,15 +202,42 @@ TEST(Http1, OneHeaderLineWithoutEndFailsAtTheLimit) {
 }
 
 TEST(Http1, InterimAnswersWithoutEndAreNotFollowedForEver) {
-    ScriptServer server{[](Wire& wire) {
+    std::string flood;
+    for (int i = 0; i < 10'000; ++i) flood += "HTTP/1.1 100 Continue\r\n\r\n";
+    ScriptServer server{[&](Wire& wire) {
         if (!read_request(wire)) return;
-        for (;;) wire.send("HTTP/1.1 100 Continue\r\n\r\n");
+        for (;;) wire.send(flood);
     }};
     HttpDriver driver;
-    auto request = get_request(server.url());
-    request.timeouts.total = 300ms;  // at the latest; a limit on their number is as good
-    auto const outcome = driver.run(request);
-    EXPECT_TRUE(outcome.failure) << outcome.text();
+    auto const outcome = driver.get(server.url());
+    ASSERT_TRUE(outcome.failure) << outcome.text();
+    EXPECT_EQ(outcome.failure->kind, FailureKind::protocol) << outcome.text();
+}
+
+TEST(Http1, AServerThatNeverStopsDoesNotKeepOthersWaiting) {
+    // It sends as fast as it can, and all of it is dropped; a neighbour is served meanwhile.
+    std::string const piece(1'000'000, 'x');
+    ScriptServer server{[&](Wire& wire) {
+        if (!read_request(wire)) return;
+        wire.send("HTTP/1.1 200 OK\r\n\r\n");
+        for (;;) wire.send(piece);
+    }};
+    HttpServer neighbour{echo};
+    HttpDriver driver;
+    struct Drop final : ReplySink {
+        void on_head(Head) override {}
+        void on_data(std::span<char const>) override {}
+        void on_done(Timing const&) override { ADD_FAILURE(); }
+        void on_failure(Failure failure) override { ADD_FAILURE() << failure.message; }
+    } drop;
+    Call call;
+    driver.on_loop([&] {
+        auto request = get_request(server.url());
+        request.max_response_bytes = UINT64_MAX;
+        call = driver.transport().start(std::move(request), drop);
+    });
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(driver.post(neighbour.url(), "x").body, "x");
+    driver.on_loop([&] { driver.transport().cancel(call); });
 }
 
 TEST(Http1, AChunkExtensionWithoutEndIsBounded) {

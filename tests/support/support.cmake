@@ -3,6 +3,7 @@ include_guard(GLOBAL)
 find_package(GTest REQUIRED)
 
 add_library(tinkxx_test_servers STATIC EXCLUDE_FROM_ALL
+    ${CMAKE_CURRENT_LIST_DIR}/canned_tinker.cpp
     ${CMAKE_CURRENT_LIST_DIR}/certificates.cpp
     ${CMAKE_CURRENT_LIST_DIR}/connect_proxy.cpp
     ${CMAKE_CURRENT_LIST_DIR}/http1_script.cpp
