@@ -2,8 +2,8 @@
 
 #include "service/http/http_call.hpp"
 #include "service/http/standard_headers.hpp"
+#include "service/uuid.hpp"
 
-#include <array>
 #include <utility>
 
 namespace tinkxx::service {
@@ -65,17 +65,7 @@ Random& HttpContext::random() {
 double HttpContext::chance() { return random().unit(); }
 
 std::string HttpContext::new_idempotency_key() {
-    constexpr std::string_view hex = "0123456789abcdef";
-    std::array<std::uint64_t, 2> words{random().next(), random().next()};
-    words[0] = (words[0] & ~std::uint64_t{0xf000}) | 0x4000U;                        // version 4
-    words[1] = (words[1] & ~(std::uint64_t{3} << 62U)) | (std::uint64_t{2} << 62U);  // variant 1
-    std::string key = "stainless-cpp-retry-";
-    key.reserve(key.size() + 36);
-    for (unsigned digit = 0; digit < 32; ++digit) {
-        if (digit == 8 || digit == 12 || digit == 16 || digit == 20) key += '-';
-        key += hex[(words[digit / 16] >> (60U - 4U * (digit % 16))) & 15U];
-    }
-    return key;
+    return "stainless-cpp-retry-" + random_uuid(random());
 }
 
 bool HttpContext::logs(LogLevel level) const noexcept {
