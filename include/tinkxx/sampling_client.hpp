@@ -15,6 +15,8 @@
 
 namespace tinkxx {
 
+struct ClientOptions;
+
 /// One piece of a streamed sample.
 struct SampleChunk {
     std::optional<std::string> token{};
@@ -79,11 +81,14 @@ public:
     [[nodiscard]] Future<std::string> sampling_session_id() const;
     /// A text by which another process can draw from the same weights; holds no credential.
     [[nodiscard]] Future<std::string> get_sampler_handle() const;
+    /// As above with the credential of this process: a secret. For processes that have none.
+    [[nodiscard]] Future<std::string> export_sampler() const;
     /// What the retry engine of this sampler did so far.
     [[nodiscard]] Future<SamplerStats> stats() const;
 
 private:
     friend class ServiceClient;
+    friend SamplingClient from_sampler_handle(std::string const& handle, ClientOptions options);
     class Impl;
     explicit SamplingClient(std::shared_ptr<Impl> impl) noexcept;
 

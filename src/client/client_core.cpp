@@ -1,5 +1,7 @@
 #include "client/client_core.hpp"
 
+#include "service/session/shadow.hpp"
+
 #include <cstdio>
 #include <utility>
 
@@ -15,9 +17,9 @@ void write_line(std::string const& line) {
 }  // namespace
 
 std::shared_ptr<service::SamplingShared> make_core(
-    Runtime const& runtime, service::HolderConfig config, ResolvedOptions const& options,
-    service::HolderKind kind, std::shared_ptr<Transport> transport,
-    std::optional<service::SessionSnapshot> snapshot) {
+    Runtime const& runtime, service::HolderConfig const& config, ResolvedOptions const& options,
+    service::HolderKind kind, std::shared_ptr<Transport> const& transport,
+    std::optional<service::SessionSnapshot> const& snapshot) {
     service::SamplingSettings settings;
     settings.count = options.dispatch.count;
     settings.throttled = options.dispatch.throttled;
@@ -28,8 +30,12 @@ std::shared_ptr<service::SamplingShared> make_core(
         settings.when_full = service::PendingBound::WhenFull::reject;
     }
     if (options.report_pending) settings.report = write_line;
-    auto holder = std::make_shared<service::Holder>(std::move(config), kind, runtime.core(),
-                                                    std::move(transport), std::move(snapshot));
+    auto const make = [&] {
+        return std::make_shared<service::Holder>(config, kind, runtime.core(), transport, snapshot);
+    };
+    auto holder = kind == service::HolderKind::shadow
+                      ? service::shared_shadow(*runtime.core(), snapshot->session_id, config, make)
+                      : make();
     return service::SamplingShared::make(std::move(holder), std::move(settings));
 }
 

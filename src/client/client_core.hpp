@@ -13,11 +13,12 @@
 
 namespace tinkxx::client {
 
-/// A holder and what its clients share. Any thread.
+/// A holder and what its clients share; a shadow, which needs a snapshot, is shared with others of
+/// the same session and options. Any thread.
 [[nodiscard]] std::shared_ptr<service::SamplingShared> make_core(
-    Runtime const& runtime, service::HolderConfig config, ResolvedOptions const& options,
-    service::HolderKind kind, std::shared_ptr<Transport> transport,
-    std::optional<service::SessionSnapshot> snapshot);
+    Runtime const& runtime, service::HolderConfig const& config, ResolvedOptions const& options,
+    service::HolderKind kind, std::shared_ptr<Transport> const& transport,
+    std::optional<service::SessionSnapshot> const& snapshot);
 
 /// Waits until a holder is ready, and gives what `fn` reads from it.
 template <class T, class Fn>

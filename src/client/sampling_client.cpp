@@ -5,6 +5,7 @@
 #include "client/sampling_impl.hpp"
 #include "client/stream_operation.hpp"
 #include "service/sampling/sample_operation.hpp"
+#include "service/session/sampler_handle.hpp"
 #include "wire/event_stream.hpp"
 #include "wire/sample.hpp"
 #include "wire/service_messages.hpp"
@@ -330,6 +331,44 @@ Future<std::string> SamplingClient::sampling_session_id() const {
     return after_ready<std::string>(impl_->runtime, impl_->sampler, "sampling_session_id",
                                     [](service::Sampler& ready, Promise<std::string> promise) {
                                         promise.set_value(ready.id());
+                                    });
+}
+
+namespace {
+
+service::SamplerSnapshot snapshot_of(service::Sampler& ready) {
+    auto& holder = ready.shared().holder();
+    auto const& config = holder.config();
+    service::SamplerSnapshot snapshot;
+    snapshot.sampling_session_id = ready.id();
+    snapshot.record_stability_info = ready.record_stability_info();
+    snapshot.base_url = config.http.endpoint.base_url();
+    snapshot.header_overrides = config.header_overrides;
+    snapshot.session = holder.snapshot();
+    return snapshot;
+}
+
+}  // namespace
+
+Future<std::string> SamplingClient::get_sampler_handle() const {
+    return after_ready<std::string>(
+        impl_->runtime, impl_->sampler, "get_sampler_handle",
+        [](service::Sampler& ready, Promise<std::string> promise) {
+            promise.set_value(service::encode_sampler_handle(snapshot_of(ready)));
+        });
+}
+
+Future<std::string> SamplingClient::export_sampler() const {
+    return after_ready<std::string>(impl_->runtime, impl_->sampler, "export_sampler",
+                                    [](service::Sampler& ready, Promise<std::string> promise) {
+                                        auto snapshot = snapshot_of(ready);
+                                        auto const& credentials =
+                                            ready.shared().holder().config().credentials;
+                                        if (!credentials.api_key.empty())
+                                            snapshot.api_key = credentials.api_key;
+                                        if (!credentials.command.empty())
+                                            snapshot.credential_cmd = credentials.command;
+                                        promise.set_value(service::encode_sampler_export(snapshot));
                                     });
 }
 

@@ -7,6 +7,7 @@
 #include "client/sampling_impl.hpp"
 #include "service/auth/identity.hpp"
 #include "service/sampling/sampler.hpp"
+#include "service/session/sampler_handle.hpp"
 #include "service/telemetry/holder_telemetry.hpp"
 #include "wire/service_messages.hpp"
 
@@ -259,6 +260,36 @@ Future<void> ServiceClient::close(CloseReason reason, std::string detail) const 
 }
 
 Runtime const& ServiceClient::runtime() const noexcept { return impl_->runtime(); }
+
+SamplingClient from_sampler_handle(std::string const& handle) {
+    return from_sampler_handle(handle, ClientOptions{});
+}
+
+SamplingClient from_sampler_handle(std::string const& handle, ClientOptions options) {
+    auto snapshot = service::decode_sampler_handle(handle).value();
+    options = client::with_defaults(std::move(options));
+    options.base_url = snapshot.base_url;
+    for (auto const& line : snapshot.header_overrides) {
+        options.default_headers.set(line.name, line.value);
+    }
+    if (options.api_key.empty()) options.api_key = snapshot.api_key.value_or("");
+    if (options.credential_cmd.empty()) {
+        options.credential_cmd = snapshot.credential_cmd.value_or("");
+    }
+    auto const runtime = options.runtime ? *options.runtime : Runtime::shared();
+    auto const resolved = client::resolve(options, client::process_environment());
+    auto transport = options.transport;
+    if (!transport) transport = net_transport(runtime, resolved.net);
+    service::SamplerPlan plan;
+    plan.sampling_session_id = std::move(snapshot.sampling_session_id);
+    plan.copy = true;
+    plan.record_stability_info = snapshot.record_stability_info;
+    auto core = client::make_core(runtime, client::holder_config(resolved), resolved,
+                                  service::HolderKind::shadow, transport, snapshot.session);
+    return SamplingClient{std::make_shared<SamplingClient::Impl>(
+        runtime, std::make_shared<service::Sampler>(std::move(core), std::move(plan)),
+        resolved.trace_propagator)};
+}
 
 SessionScope::SessionScope(ServiceClient service)
     : service_{std::move(service)}, exceptions_{std::uncaught_exceptions()} {}

@@ -1,6 +1,7 @@
 #include "service/sampling/sampler.hpp"
 
 #include "service/futures/poll_machine.hpp"
+#include "service/session/sampler_handle.hpp"
 #include "wire/service_messages.hpp"
 
 #include <algorithm>
@@ -71,8 +72,7 @@ void Sampler::create() {
 
 void Sampler::join() {
     if (!shared_->holder().join_sampling_session()) {
-        Random random{scheduler().entropy("clone")};
-        number_from(static_cast<std::int64_t>(random.next() % numbers_per_clone) + 1);
+        number_at_random();
         return finish({});
     }
     state_ = State::joining;
@@ -110,8 +110,7 @@ void Sampler::on_error(Error error) {
     auto const status = error.http_status().value_or(0);
     if (state_ == State::joining && (status == 404 || status == 405)) {
         // A server without the feature: a number of one's own will do (protocol.md §7.3).
-        Random random{scheduler().entropy("clone")};
-        number_from(static_cast<std::int64_t>(random.next() % numbers_per_clone) + 1);
+        number_at_random();
         return finish({});
     }
     finish(std::move(error));
@@ -119,7 +118,12 @@ void Sampler::on_error(Error error) {
 
 void Sampler::number_from(std::int64_t clone) {
     clone_ = clone;
-    next_seq_id_ = clone * numbers_per_clone;
+    next_seq_id_ = clone * sequence_ids_per_copy;
+}
+
+void Sampler::number_at_random() {
+    auto const high = scheduler().entropy("clone");
+    number_from(random_clone_id(high, scheduler().entropy("clone")));
 }
 
 void Sampler::finish(Result<void> outcome) {

@@ -51,9 +51,6 @@ class Sampler final : public std::enable_shared_from_this<Sampler>,
                       private ReadyWaiter,
                       private ServiceCall::Listener {
 public:
-    /// Copies number their samples from a multiple of this on (R-SESS-32).
-    static constexpr std::int64_t numbers_per_clone = 1'000'000'000;
-
     static constexpr std::string_view submit_path = "/api/v1/asample";
 
     Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan);
@@ -138,6 +135,7 @@ private:
     void send(std::string_view path, std::string body, Repeat repeat);
     [[nodiscard]] std::shared_ptr<RetryHandler> handler_of(RetryConfig const& config);
     void number_from(std::int64_t clone);
+    void number_at_random();
     void finish(Result<void> outcome);
 
     std::shared_ptr<SamplingShared> const shared_;

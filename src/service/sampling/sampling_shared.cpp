@@ -37,6 +37,7 @@ std::shared_ptr<SamplingShared> SamplingShared::make(std::shared_ptr<Holder> hol
         auto& scheduler = last->scheduler();
         scheduler.post([owner = std::move(owner)]() mutable {
             auto const closing = owner->holder_;
+            if (closing->kind() == HolderKind::shadow) return;  // shared; its last share closes it
             std::shared_ptr<SamplingShared> const until_closed{std::move(owner)};
             closing->close(std::nullopt, [until_closed](Result<void> const&) {});
         });

@@ -424,6 +424,62 @@ TEST_F(SamplingClientTest, TooManyPendingBlockTheirCallerIfWanted) {
     for (auto& each : pending) EXPECT_TRUE(each.result());
 }
 
+TEST_F(SamplingClientTest, AHandleLetsAnotherProcessDrawWithItsOwnKey) {  // R-SESS-31, R-SESS-35
+    tinker.flags["sample_max_concurrent_requests"] = 7;
+    auto const original = service().create_sampling_client("org/tiny");
+    (void)original.sample(prompt, {.max_tokens = 4}).get();
+    auto const handle = original.get_sampler_handle().get();
+    EXPECT_EQ(handle.find("tml-test-key"), std::string::npos);
+
+    auto options = tinker.options();
+    options.base_url = "";
+    options.api_key = "tml-of-the-importer";
+    auto const before = tinker.transport->sent_count();
+    auto const copy = from_sampler_handle(handle, options);
+    (void)copy.sample(prompt, {.max_tokens = 4}).get();
+    auto const sent = tinker.transport->sent();
+    ASSERT_GT(sent.size(), before);
+    for (std::size_t i = before; i < sent.size(); ++i) {
+        EXPECT_EQ(sent[i].header("X-API-Key"), "tml-of-the-importer");
+        EXPECT_NE(sent[i].path, "/api/v1/create_session");
+        EXPECT_NE(sent[i].path, "/api/v1/client/config");
+        EXPECT_NE(sent[i].path, "/api/v1/create_sampling_session");
+    }
+    auto const& submit = tinker.submits().back();
+    EXPECT_EQ(submit.sampling_session_id, "session-1:sample:0");
+    EXPECT_GE(submit.seq_id, 1'000'000'000);  // R-SESS-32
+    EXPECT_EQ(submit.seq_id % 1'000'000'000, 0);
+}
+
+TEST_F(SamplingClientTest, ACopyAsksForItsNumberIfTheServerGivesThem) {  // R-SESS-36
+    tinker.flags["sample_join_sampling_session"] = true;
+    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+        if (!request.path.ends_with("join_sampling_session")) return std::nullopt;
+        return json_reply(R"({"client_counter":7,"type":"join_sampling_session"})");
+    };
+    auto const original = service().create_sampling_client("org/tiny");
+    auto const handle = original.get_sampler_handle().get();
+    auto const copy = from_sampler_handle(handle, tinker.options());
+    auto a = copy.sample(prompt, {.max_tokens = 4});
+    auto b = copy.sample(prompt, {.max_tokens = 4});
+    (void)a.get();
+    (void)b.get();
+    EXPECT_EQ(tinker.count("/api/v1/join_sampling_session"), 1U);
+    EXPECT_THAT(tinker.submitted_seq_ids(), ElementsAre(7'000'000'000, 7'000'000'001));
+}
+
+TEST_F(SamplingClientTest,
+       AnExportCarriesTheCredentialAndAHandleThatIsNoneIsRefused) {  // R-SESS-30
+    auto const original = service().create_sampling_client("org/tiny");
+    auto const exported = original.export_sampler().get();
+    auto options = tinker.options();
+    options.api_key = "";
+    auto const copy = from_sampler_handle(exported, options);
+    (void)copy.sample(prompt, {.max_tokens = 4}).get();
+    EXPECT_EQ(tinker.transport->sent("/api/v1/asample").back().header("X-API-Key"), "tml-test-key");
+    EXPECT_THROW((void)from_sampler_handle("not a handle", options), ValidationError);
+}
+
 /// Notes the stages of operations.
 class StageNotes final : public Observer {
 public:
