@@ -1,0 +1,33 @@
+// The answer to a submit and the result of a sample, as JSON from a server.
+#include "wire/sample.hpp"
+#include "wire/tensor.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+    using namespace tinkxx;
+    std::string_view const body{reinterpret_cast<char const*>(data), size};
+    if (auto const promise = wire::decode_submitted(body)) {
+        // Either a promise or a result, and the result lies in the body.
+        if (!promise->result.empty() &&
+            (promise->result.data() < body.data() ||
+             promise->result.data() + promise->result.size() > body.data() + body.size())) {
+            std::abort();
+        }
+    }
+    auto response = wire::decode_sample_json(body);
+    if (!response) {
+        if (response.error().kind() != ErrorKind::validation) std::abort();
+        return 0;
+    }
+    if (response->target_prompt_logprobs &&
+        !wire::tensor_problem(*response->target_prompt_logprobs).empty()) {
+        std::abort();
+    }
+    SampleOptions const options{
+        .include_prompt_logprobs = true, .topk_sample_logprobs = 1, .prompt_logprobs_last_n = 1};
+    (void)wire::complete_sample(*std::move(response), std::nullopt, 3, options, false);
+    return 0;
+}
