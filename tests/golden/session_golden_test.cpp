@@ -5,7 +5,10 @@
 #include "client/resolved_options.hpp"
 #include "golden.hpp"
 #include "service/auth/process_runner.hpp"
+#include "service/auth/token_clock.hpp"
 #include "service/session/holder.hpp"
+#include "service/session/service_call.hpp"
+#include "wire/jwt.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,6 +56,11 @@ Reply reply_of(boost::json::value const& answer) {
     if (auto const* type = object.if_contains("content_type");
         type != nullptr && type->is_string()) {
         reply.headers.add("Content-Type", value_to<std::string>(*type));
+    }
+    if (auto const* lines = object.if_contains("headers"); lines != nullptr && lines->is_array()) {
+        for (auto const& line : lines->as_array()) {
+            reply.headers.add(value_to<std::string>(line.at(0)), value_to<std::string>(line.at(1)));
+        }
     }
     if (auto const* text = object.if_contains("body_text"); text != nullptr && text->is_string()) {
         reply.body = value_to<std::string>(*text);
@@ -364,6 +372,112 @@ TEST(GoldenSession, LogsTheServersMessages) {  // R-SESS-02
         auto const text = value_to<std::string>(body.at(std::string{level} + "_message"));
         EXPECT_THAT(replay.lines, Contains(std::string{level} + ": " + text));
     }
+}
+
+struct Submitted final : ServiceCall::Listener {
+    void on_response(HttpResponse response) override { status = response.status; }
+    void on_error(Error got) override { error = std::move(got); }
+    std::optional<int> status{};
+    std::optional<Error> error{};
+};
+
+class GoldenSubmits : public ::testing::TestWithParam<char const*> {};
+
+TEST_P(GoldenSubmits, AreMadeAgainAsByTheOfficialSdk) {  // R-RETRY-80, R-RETRY-81, R-RETRY-82
+    auto const recording = golden::load(std::string{"responses/"} + GetParam() + ".json");
+    auto const& rule = recording.at("answers").at(0);
+    auto const path = value_to<std::string>(rule.at("to"));
+    auto const clock = std::make_shared<ManualClock>();
+    Runtime const runtime{RuntimeOptions{.threads = 0, .scheduler = clock}};
+    auto const fake = std::make_shared<FakeTransport>(*clock);
+    auto target = fake->on("POST", path);
+    for (auto const& step : rule.at("then").as_array()) {
+        target.reply(reply_of(step.at("answer")), value_to<int>(step.at("times")));
+    }
+    target.always({.body = R"({"request_id": "req-0"})"});
+
+    HttpConfig config{.endpoint = Endpoint::parse("http://host").value()};
+    config.log = silent_log();
+    ServiceContext context{std::make_shared<HttpContext>(
+        std::move(config), runtime.core(), fake, std::make_shared<FixedCredential>("tml-golden"))};
+    auto const* given = recording.as_object().if_contains("client_config");
+    if (given != nullptr && given->is_object()) {
+        auto const flags = wire::decode_client_flags(boost::json::serialize(*given)).value();
+        context.billing().set_limit(flags.billing_exception_max_pause_duration_sec);
+    }
+    Submitted submitted;
+    ServiceCall call{context, submitted};
+    HttpOrder order;
+    order.operation = {.method = "POST", .path = path};
+    order.url = "http://host" + path;
+    order.max_retries = path.ends_with("save_weights") ? 0 : 10;
+    call.start(std::move(order), Repeat::submit_loop);
+    clock->advance(1h);
+    ASSERT_FALSE(call.under_way());
+
+    auto const& expected = recording.at("outcomes").at("0.36.0").as_object();
+    auto const sent = fake->sent();
+    EXPECT_EQ(sent.size(), value_to<std::size_t>(expected.at("requests_seen").at("POST " + path)));
+    std::vector<double> waits;  // those before a call that is made anew
+    for (std::size_t i = 1; i < sent.size(); ++i) {
+        if (sent[i].header("x-stainless-retry-count") != "0") continue;
+        waits.push_back(std::chrono::duration<double>{sent[i].at - sent[i - 1].at}.count());
+    }
+    std::vector<double> wanted;
+    if (auto const* all = expected.if_contains("waits")) {
+        for (auto const& wait : all->as_array()) {
+            if (wait.at(0) != "submit_loop") continue;
+            wanted.insert(wanted.end(), value_to<std::size_t>(wait.at(2)),
+                          value_to<double>(wait.at(1)));
+        }
+    }
+    EXPECT_EQ(waits, wanted);
+    if (auto const* error = expected.if_contains("error")) {
+        ASSERT_TRUE(submitted.error);
+        EXPECT_EQ(submitted.error->http_status(), value_to<int>(error->at("status_code")));
+    } else {
+        EXPECT_EQ(submitted.status, 200);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Recordings, GoldenSubmits,
+    ::testing::Values(
+        "245-submit-optim-400", "246-submit-optim-401", "247-submit-optim-403",
+        "248-submit-optim-404", "249-submit-optim-422", "250-submit-optim-425",
+        "251-submit-optim-408-x3", "252-submit-optim-409-x3", "253-submit-optim-429-x3",
+        "254-submit-optim-500-x3", "255-submit-optim-503-x3", "256-submit-optim-500-x12",
+        "259-submit-save-500-forever", "260-submit-save-409-x3", "261-submit-save-409-forever",
+        "262-submit-optim-402-x3", "263-submit-optim-402-window",
+        "269-submit-optim-retry-after-seconds", "270-submit-optim-retry-after-ms",
+        "271-submit-optim-retry-after-too-long", "272-submit-optim-retry-after-zero",
+        "273-submit-optim-retry-after-date", "274-submit-optim-should-retry-true-400",
+        "275-submit-optim-should-retry-false-503", "276-submit-optim-should-retry-other"));
+
+TEST(GoldenSubmit, StatusesAreRepeatedAsByTheOfficialSdk) {  // R-RETRY-80
+    for (auto const& vector : golden::newest_vectors("submit_loop_retryable_status")) {
+        auto const status = value_to<int>(vector.at("status"));
+        EXPECT_EQ(repeats_submit(Error{{.kind = ErrorKind::status, .http_status = status}}),
+                  vector.at("retry").as_bool())
+            << status;
+    }
+}
+
+TEST(GoldenToken, IsFreshAsLongAsTheOfficialSdkThinks) {  // R-AUTH-11, R-AUTH-13
+    int checked = 0;
+    for (auto const& vector : golden::newest_vectors("jwt_expiry")) {
+        if (!vector.as_object().contains("now_unix")) continue;
+        auto const seconds = [](double count) {
+            return std::chrono::nanoseconds{static_cast<std::int64_t>(count * 1e9)};
+        };
+        WallTime const now{seconds(value_to<double>(vector.at("now_unix")))};
+        auto const claims = wire::decode_jwt(value_to<std::string>(vector.at("token")));
+        TokenClock clock;
+        (void)clock.on_token(claims ? claims->exp : std::nullopt, now);
+        EXPECT_EQ(clock.fresh(now), value_to<double>(vector.at("seconds_left")) > 60) << vector;
+        ++checked;
+    }
+    EXPECT_GT(checked, 5);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "service/http/standard_headers.hpp"
 #include "service/retry/user_error.hpp"
+#include "service/telemetry/error_type.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -143,7 +144,7 @@ void ServiceCall::report(Error const& error) const {
     boost::json::object data;
     data["func"] = order_.operation.name();
     data["exception"] = error.what();
-    data["exception_type"] = boost::json::string_view{to_string(error.kind())};
+    data["exception_type"] = boost::json::string_view{error_type(error)};
     data["exception_stack"] = nullptr;
     if (auto const status = error.http_status()) {
         data["status_code"] = *status;

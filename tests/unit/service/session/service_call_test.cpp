@@ -206,7 +206,7 @@ TEST_F(ServiceCallTest, TellsTheServiceOfItsTroubles) {  // R-RETRY-83, R-TEL-10
     EXPECT_EQ(first.data.at("is_user_error"), false);
     EXPECT_EQ(first.data.at("attempt_count"), 0);
     EXPECT_EQ(first.data.at("elapsed_time"), 0.0);
-    EXPECT_EQ(first.data.at("exception_type"), "status");
+    EXPECT_EQ(first.data.at("exception_type"), "InternalServerError");
     EXPECT_THAT(std::string{first.data.at("exception").as_string()}, HasSubstr("busy"));
     auto const& second = telemetry.events[1];
     EXPECT_EQ(second.severity, Severity::warning) << "a user error";
