@@ -87,7 +87,7 @@ TEST(FindUserError, LooksIntoWhatACallbackThrew) {  // R-RETRY-21
     std::exception_ptr nested;
     try {
         try {
-            throw StatusError{status(403)};
+            throw StatusError{status(403).details()};
         } catch (...) {
             std::throw_with_nested(std::runtime_error{"while working"});
         }
