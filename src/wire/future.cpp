@@ -73,15 +73,17 @@ Failed failed(json::object const& answer) {
     return out;
 }
 
+std::optional<std::chrono::milliseconds> retry_after(json::object const& answer) {
+    auto const* wait = member(answer, "retry_after_ms");
+    if (wait == nullptr || !wait->is_number()) return std::nullopt;
+    // Nobody means more than a day, and adding it to a time must not overflow.
+    constexpr std::chrono::milliseconds most = std::chrono::hours{24};
+    return std::chrono::milliseconds{
+        std::min<std::int64_t>(count(answer, "retry_after_ms"), most.count())};
+}
+
 TryAgain try_again(json::object const& answer) {
-    TryAgain out{.queue = queue_report(answer), .retry_after = std::nullopt};
-    if (auto const* wait = member(answer, "retry_after_ms"); wait != nullptr && wait->is_number()) {
-        // Nobody means more than a day, and adding it to a time must not overflow.
-        constexpr std::chrono::milliseconds most = std::chrono::hours{24};
-        out.retry_after = std::chrono::milliseconds{
-            std::min<std::int64_t>(count(answer, "retry_after_ms"), most.count())};
-    }
-    return out;
+    return {.queue = queue_report(answer), .retry_after = retry_after(answer)};
 }
 
 // The members that tell an answer's kind, as they stand in it.
@@ -139,6 +141,12 @@ std::optional<QueueReport> decode_queue_report(std::string_view json) {
     auto const document = parse_json("retrieve_future", json);
     if (!document || !document->is_object()) return std::nullopt;
     return queue_report(document->get_object());
+}
+
+std::optional<std::chrono::milliseconds> decode_retry_after(std::string_view json) {
+    auto const document = parse_json("retry_after_ms", json);
+    if (!document || !document->is_object()) return std::nullopt;
+    return retry_after(document->get_object());
 }
 
 FutureAnswer classify_future_answer(std::string_view content_type, std::string_view body) {

@@ -24,6 +24,8 @@ struct QueueReport {
 };
 /// The report in a JSON body; none if the body is no JSON object or has no such member.
 [[nodiscard]] std::optional<QueueReport> decode_queue_report(std::string_view json);
+/// How long a body asks to wait: `retry_after_ms`. None if it has no such number.
+[[nodiscard]] std::optional<std::chrono::milliseconds> decode_retry_after(std::string_view json);
 
 /// What the answer to retrieve_future means (R-FUT-03). Views point into the body.
 namespace future_answer {

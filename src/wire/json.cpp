@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <iterator>
 #include <system_error>
 
@@ -177,6 +178,44 @@ constexpr auto plain = [] {
     for (std::size_t c = 0x20; c < 0x80; ++c) table[c] = c != '"' && c != '\\';
     return table;
 }();
+
+// Three digits each: as they are, and without leading zeros, with their number behind them.
+struct DigitGroups {
+    std::array<std::array<char, 4>, 1000> padded{};
+    std::array<std::array<char, 4>, 1000> leading{};
+};
+constexpr DigitGroups digit_groups = [] {
+    DigitGroups out;
+    for (std::size_t n = 0; n < 1000; ++n) {
+        std::array<char, 3> const digits{static_cast<char>('0' + n / 100),
+                                         static_cast<char>('0' + n / 10 % 10),
+                                         static_cast<char>('0' + n % 10)};
+        std::size_t const zeros = n >= 100 ? 0 : n >= 10 ? 1 : 2;
+        for (std::size_t i = 0; i < 3; ++i) {
+            out.padded[n][i] = digits[i];
+            if (i >= zeros) out.leading[n][i - zeros] = digits[i];
+        }
+        out.leading[n][3] = static_cast<char>(3 - zeros);
+    }
+    return out;
+}();
+
+// Token ids have six digits at most, and then this takes half the time of std::to_chars. Writes
+// up to seven characters, of which the last may be none.
+char* write_integer(char* to, char* end, std::int32_t number) noexcept {
+    auto const natural = static_cast<std::uint32_t>(number);
+    if (natural >= 1'000'000) return std::to_chars(to, end, number).ptr;
+    auto const append = [&to](std::array<char, 4> const& group, std::size_t digits) {
+        std::memcpy(to, group.data(), group.size());
+        to += digits;
+    };
+    auto const high = natural / 1000;
+    auto const low = natural % 1000;
+    auto const& first = digit_groups.leading[high == 0 ? low : high];
+    append(first, static_cast<std::size_t>(first[3]));
+    if (high != 0) append(digit_groups.padded[low], 3);
+    return to;
+}
 
 // Calls write(from, to, number) for each number, with a comma behind each, and appends what was
 // written in blocks: growing the string for every number would cost twice the time.
@@ -501,9 +540,7 @@ void JsonOut::bytes(std::string_view bytes) {
 
 void JsonOut::list(std::span<std::int32_t const> numbers) {
     open_array();
-    append_numbers(*out_, numbers, [](char* to, char* end, std::int32_t number) {
-        return std::to_chars(to, end, number).ptr;
-    });
+    append_numbers(*out_, numbers, write_integer);
     close_array();
 }
 

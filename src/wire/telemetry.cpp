@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 // `.678901`; nothing if there is no fraction.
 std::string fraction(std::chrono::microseconds part) {
     if (part.count() == 0) return {};
-    std::array<char, 8> text{};
+    std::array<char, 16> text{};
     std::snprintf(text.data(), text.size(), ".%06d", static_cast<int>(part.count()));
     return text.data();
 }
@@ -87,7 +87,7 @@ std::string telemetry_duration(std::chrono::microseconds duration) {
     auto const days = duration / 24h;
     if (days > 0) out = std::to_string(days) + (days == 1 ? " day, " : " days, ");
     auto const clock = duration % microseconds{24h};
-    std::array<char, 16> text{};
+    std::array<char, 48> text{};
     std::snprintf(text.data(), text.size(), "%d:%02d:%02d", static_cast<int>(clock / 1h),
                   static_cast<int>(clock % 1h / 1min), static_cast<int>(clock % 1min / 1s));
     return out + text.data() + fraction(clock % 1s);

@@ -292,6 +292,20 @@ TEST(JsonOut, WritesLongListsOfNumbersWhole) {
         }));
 }
 
+TEST(JsonOut, WritesTokensOfEveryLength) {  // R-WIRE-02
+    std::vector<std::int32_t> numbers{-1, -999, std::numeric_limits<std::int32_t>::min(),
+                                      std::numeric_limits<std::int32_t>::max()};
+    for (std::int32_t n = 0; n < 2100; ++n) numbers.push_back(n);
+    for (std::int32_t n = 2100; n < 1'010'000; n += 97) numbers.push_back(n);
+    for (std::int32_t n = 999'990; n < 1'000'010; ++n) numbers.push_back(n);
+    std::string expected = "[";
+    for (auto const n : numbers) expected += std::to_string(n) + ',';
+    expected.back() = ']';
+    std::string out;
+    JsonOut{out}.list(numbers);
+    EXPECT_EQ(out, expected);
+}
+
 TEST(JsonOut, WritesFloatsThatReadAsTheSameFloats) {
     EXPECT_TRUE(rc::check([] {
         auto const bits = *rc::gen::resize(100, rc::gen::arbitrary<std::uint32_t>());
