@@ -324,6 +324,13 @@ TEST(ResolvedOptions, RefuseLimitsThatCannotWork) {  // R-CONF-06
     EXPECT_EQ(refusal({.intervals = {.telemetry_flush = 0ms}}).value(), "0 ms");
 }
 
+TEST(ResolvedOptions, TakeTheWishForASamplingProcessAndIgnoreIt) {  // R-SESS-34, R-CONF-03
+    auto const asked =
+        resolved({.subprocess_sampling = true}, {{"TINKER_SUBPROCESS_SAMPLING", "1"}});
+    EXPECT_EQ(asked.intervals, resolved({}).intervals);
+    EXPECT_EQ(asked.overrides, resolved({}).overrides);
+}
+
 TEST(ResolvedOptions, ReadTheEnvironmentOnlyWhileTheyAreResolved) {  // R-CONF-02
     auto asked = std::make_shared<int>(0);
     auto const all = resolve({.api_key = "tml-k"}, [asked](char const*) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -20,8 +21,12 @@ namespace {
 using End = ProcessOutcome::End;
 
 struct Ended final : ProcessListener {
-    void on_process_end(ProcessOutcome outcome) override { promise.set_value(std::move(outcome)); }
-    std::promise<ProcessOutcome> promise{};
+    void on_process_end(ProcessOutcome outcome) override {
+        auto const keep_alive = promise;  // whoever waits for it may be quicker than its end
+        keep_alive->set_value(std::move(outcome));
+    }
+    std::shared_ptr<std::promise<ProcessOutcome>> promise{
+        std::make_shared<std::promise<ProcessOutcome>>()};
 };
 
 struct ProcessRunnerTest : ::testing::Test {
@@ -30,17 +35,17 @@ struct ProcessRunnerTest : ::testing::Test {
     }
     template <class Fn>
     void on_loop(Fn fn) {
-        std::promise<void> done;
-        runtime.scheduler().post([&] {
+        auto const done = std::make_shared<std::promise<void>>();
+        runtime.scheduler().post([&fn, done] {
             fn();
-            done.set_value();
+            done->set_value();
         });
-        done.get_future().wait();
+        done->get_future().wait();
     }
     ProcessOutcome run(std::string const& command) {
         Ended ended;
         on_loop([&] { runner->start(command, ended); });
-        return ended.promise.get_future().get();
+        return ended.promise->get_future().get();
     }
 
     Runtime runtime{};
@@ -86,7 +91,7 @@ TEST_F(ProcessRunnerTest, KillsTheCommandAndWhatItStarted) {  // R-AUTH-20
     }  // ends only when nobody has the pipe any more
     ::close(pipe[0]);
     on_loop([this] { runner.reset(); });
-    EXPECT_EQ(ended.promise.get_future().wait_for(std::chrono::seconds{0}),
+    EXPECT_EQ(ended.promise->get_future().wait_for(std::chrono::seconds{0}),
               std::future_status::timeout)
         << "a command that was killed tells nobody";
 }

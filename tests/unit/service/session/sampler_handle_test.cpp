@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
 #include <boost/json.hpp>
+#include <set>
+#include <string>
 
 namespace tinkxx::service {
 namespace {
@@ -56,6 +59,16 @@ TEST(SamplerHandle, IsReadAsItWasWritten) {  // R-SESS-35
 
 TEST(SamplerHandle, AnExportHoldsTheCredentialToo) {  // R-SESS-30, R-SESS-37
     EXPECT_EQ(*decode_sampler_handle(encode_sampler_export(snapshot())), snapshot());
+}
+
+TEST(SamplerHandle, AnExportHoldsNoTokenAndNoRetryPolicy) {  // R-SESS-33, R-SESS-37
+    auto const text = wire::decode_base64url(encode_sampler_export(snapshot()));
+    std::set<std::string> names;
+    for (auto const& member : boost::json::parse(*text).as_object()) names.insert(member.key());
+    EXPECT_THAT(names, ::testing::UnorderedElementsAre(
+                           "session_id", "sampling_session_id", "record_stability_info", "base_url",
+                           "api_key", "credential_cmd", "default_headers_overrides",
+                           "client_config", "dynamic_config"));
 }
 
 TEST(SamplerHandle, IgnoresMembersThatItDoesNotKnow) {  // R-SESS-35
