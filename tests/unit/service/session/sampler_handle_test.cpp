@@ -63,8 +63,9 @@ TEST(SamplerHandle, AnExportHoldsTheCredentialToo) {  // R-SESS-30, R-SESS-37
 
 TEST(SamplerHandle, AnExportHoldsNoTokenAndNoRetryPolicy) {  // R-SESS-33, R-SESS-37
     auto const text = wire::decode_base64url(encode_sampler_export(snapshot()));
+    auto const document = boost::json::parse(*text);
     std::set<std::string> names;
-    for (auto const& member : boost::json::parse(*text).as_object()) names.insert(member.key());
+    for (auto const& member : document.as_object()) names.insert(member.key());
     EXPECT_THAT(names, ::testing::UnorderedElementsAre(
                            "session_id", "sampling_session_id", "record_stability_info", "base_url",
                            "api_key", "credential_cmd", "default_headers_overrides",
