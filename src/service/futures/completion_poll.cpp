@@ -93,7 +93,7 @@ void CompletionPoll::record(std::string request_id, Completed completed) {
 }
 
 bool CompletionPoll::needed() const noexcept {
-    return !given_up_ && (!waiters_.empty() || machine_.has_unreported());
+    return !given_up_ && !around_->stopped() && (!waiters_.empty() || machine_.has_unreported());
 }
 
 void CompletionPoll::go_on() {

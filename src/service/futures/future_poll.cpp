@@ -121,6 +121,7 @@ void FuturePoll::on_permit() {
 
 // Somebody else's call may lead here, so an end has to come from the loop.
 void FuturePoll::send_or_expire() {
+    if (around_->stopped()) return;  // the end comes to everyone in turn
     auto const now = around_->scheduler().now();
     if (!machine_->expired(now)) return send();
     wait({.at = now});

@@ -37,12 +37,17 @@ public:
     /// Asks whether a 402 is waited out, and logs what there is to say (R-SAMP-51).
     [[nodiscard]] std::optional<std::chrono::nanoseconds> billing_pause(Error const& error) const;
 
+    /// The client closes: no poll begins any more (R-SESS-20). Those who wait are told otherwise.
+    void stop() noexcept { stopped_ = true; }
+    [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+
 private:
     ServiceContext* context_;
     ByteBudget* downloads_;
     PollRules rules_;
     std::string url_;
     std::shared_ptr<Headers const> protobuf_headers_;
+    bool stopped_{false};
 };
 
 /// A promise of the server that shall be kept.
@@ -56,6 +61,7 @@ struct FutureOrder {
     std::chrono::nanoseconds submit_roundtrip{0};
     /// Size of the result if the completion poll told it; 0: unknown (R-FUT-63).
     std::int64_t known_payload_bytes{0};
+    /// When to give up, be it in the middle of a poll (R-FUT-21).
     TimePoint deadline{TimePoint::max()};
     /// Further lines of each poll; none of a name that the client's lines have.
     Headers headers{};

@@ -44,6 +44,22 @@ bool fits_old_members(SampleOptions const& options, bool stability) {
            options.prompt_alt_tokens_k == 0 && !options.prompt_logprobs_last_n && !stability;
 }
 
+/// How long the server asks to wait: the first of the three places that makes sense (R-SAMP-31).
+std::optional<nanoseconds> backoff_hint(Error const& error, WallTime now) {
+    Headers lines;
+    for (auto const& [name, value] : error.details().headers) lines.add(name, value);
+    if (auto const* text = lines.find("retry-after-ms")) {
+        Headers const line{{"retry-after-ms", *text}};
+        if (auto const wait = retry_after(line, now, longest_retry_after)) return wait;
+        lines.remove("retry-after-ms");
+    }
+    if (auto const wait = wire::decode_retry_after(error.body());
+        wait && wait->count() > 0 && *wait <= longest_retry_after) {
+        return *wait;
+    }
+    return retry_after(lines, now, longest_retry_after);
+}
+
 bool names_new_member(std::string_view body) {
     constexpr std::string_view names[] = {"topk_sample_logprobs", "target_prompt_logprobs",
                                           "prompt_alt_tokens_k", "prompt_logprobs_last_n",
@@ -109,6 +125,7 @@ void SampleOperation::on_sampler(Result<void> outcome) {
 void SampleOperation::on_entered() { attempt(); }
 
 void SampleOperation::attempt() {
+    if (sampler_->shared().ending()) return;
     ++attempt_;
     attempt_started_ = sampler_->scheduler().now();
     if (handler_) handler_->progress(*this);
@@ -127,6 +144,7 @@ void SampleOperation::attempt() {
 
 void SampleOperation::advance() {
     auto& shared = sampler_->shared();
+    if (shared.ending()) return;
     auto const now = shared.scheduler().now();
     switch (step_) {
         case Step::count:
@@ -195,6 +213,8 @@ bool SampleOperation::encode() {
     auto& shared = sampler_->shared();
     auto const members = shared.members();
     if (tail_ && tail_members_ == members) return true;
+    // The prompt went when a submit with this tail was accepted; it will do for another attempt.
+    if (tail_ && order_.prompt.chunks.empty()) return true;
     tail_members_ = members;
     bool const stability = sampler_->record_stability_info();
     if (order_.prompt_bytes <= encode_on_loop_bytes) {
@@ -286,10 +306,7 @@ void SampleOperation::refused(Error const& error) {
     nanoseconds duration = order_.prompt_bytes <= small_prompt_bytes
                                ? nanoseconds{small_prompt_backoff}
                                : nanoseconds{large_prompt_backoff};
-    if (auto const hint = error.retry_after();
-        !billing && hint && hint->count() > 0 && *hint <= longest_retry_after) {
-        duration = *hint;
-    }
+    if (!billing) duration = backoff_hint(error, shared.scheduler().wall()).value_or(duration);
     shared.gate().close(now, duration);
     if (!billing && !retries()) {
         auto details = error.details();  // R-SAMP-33
@@ -523,7 +540,11 @@ void SampleOperation::end(Result<SampleResponse> result) {
         sampler_->capture(result.error());
     }
     order_.place.reset();
-    promise_.set_result(std::move(result));
+    if (result) {
+        promise_.set_value(*std::move(result));
+    } else {
+        promise_.set_error(result.error());
+    }
 }
 
 void SampleOperation::enter_stage(Stage stage, std::string why) {

@@ -70,6 +70,9 @@ void SamplingShared::only_old_members() {
 }
 
 void SamplingShared::on_holder_closing(bool finished) {
+    // First: what one operation gives back must not let another begin that is to end as well.
+    ending_ = true;
+    if (limits_) limits_->futures.stop();
     pending_.close();
     // A session that is over on the server needs no cancels (R-FUT-72).
     if (limits_ && finished) limits_->cancels.close();

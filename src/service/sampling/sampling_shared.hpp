@@ -89,6 +89,8 @@ public:
     [[nodiscard]] wire::Members members() const noexcept { return members_; }
     void only_old_members();
 
+    /// The operations under way are being ended, one after the other: none goes on.
+    [[nodiscard]] bool ending() const noexcept { return ending_; }
     /// Why no operation can begin any more, or nothing.
     [[nodiscard]] std::optional<Error> refusal(std::string_view operation) const {
         return holder_->refusal(operation);
@@ -124,6 +126,7 @@ private:
     std::optional<Limits> limits_{};
     wire::Members members_{wire::Members::newest};
     bool attached_{false};
+    bool ending_{false};
 };
 
 }  // namespace tinkxx::service

@@ -163,8 +163,9 @@ TEST_F(SamplingDispatch, TheServersHintSetsTheWait) {  // R-SAMP-31
     Headers const hints[] = {{{"retry-after-ms", "2500"}},
                              {{"retry-after", "3"}},
                              {{"retry-after", "61"}},
-                             {{"retry-after-ms", "0"}, {"retry-after", "7"}}};
-    std::chrono::nanoseconds const waits[] = {2500ms, 3s, 1s, 7s};
+                             {{"retry-after-ms", "0"}, {"retry-after", "7"}},
+                             {{"retry-after-ms", "60001"}, {"retry-after", "7"}}};
+    std::chrono::nanoseconds const waits[] = {2500ms, 3s, 1s, 7s, 7s};
     auto const client = sampler();
     for (std::size_t i = 0; i < std::size(hints); ++i) {
         int refusals = 1;
@@ -174,6 +175,34 @@ TEST_F(SamplingDispatch, TheServersHintSetsTheWait) {  // R-SAMP-31
         };
         auto const futures = draw(client, 1);
         EXPECT_EQ(status().backoff.ends_in, waits[i]) << i;
+        tinker.clock->advance(100s);
+        run();
+    }
+}
+
+TEST_F(SamplingDispatch, AHintInTheBodyComesBetweenThoseOfTheHeaders) {  // R-SAMP-31
+    struct Case {
+        std::string body{};
+        Headers headers{};
+        std::chrono::nanoseconds wait{};
+    };
+    Case const cases[] = {
+        {R"({"retry_after_ms":4200})", {}, 4200ms},
+        {R"({"retry_after_ms":4200})", {{"retry-after", "9"}}, 4200ms},
+        {R"({"retry_after_ms":4200})", {{"retry-after-ms", "9000"}}, 9s},
+        {R"({"retry_after_ms":0})", {{"retry-after", "9"}}, 9s},
+        {R"({"retry_after_ms":60001})", {}, 1s},
+        {R"({"retry_after_ms":"soon"})", {}, 1s},
+    };
+    auto const client = sampler();
+    for (auto const& each : cases) {
+        int refusals = 1;
+        tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+            if (refusals-- > 0) return too_many(each.body, each.headers);
+            return std::nullopt;
+        };
+        auto const futures = draw(client, 1);
+        EXPECT_EQ(status().backoff.ends_in, each.wait) << each.body;
         tinker.clock->advance(100s);
         run();
     }
@@ -577,6 +606,112 @@ TEST_F(SamplingDispatch, MembersThatAnOldServerRefusesAreLeftOut) {  // R-WIRE-1
     auto asked = client.sample(prompt_of(3), {.max_tokens = 4}, {.topk_sample_logprobs = 2});
     run();
     EXPECT_FALSE(asked.result());
+}
+
+TEST_F(SamplingDispatch, ALostPromiseKeepsItsPromptWhenTheMembersChangeMeanwhile) {  // R-WIRE-10
+    // The server behind the address changes: the newer one took the sample, the older one is asked
+    // for its promise, and another sample learns which members it knows.
+    bool old = false;
+    tinker.on_submit = [&](Submit const& submit) -> FakeTinker::Answer {
+        if (!old || !submit.body.contains("topk_sample_logprobs")) return std::nullopt;
+        return json_reply(R"({"detail":[{"loc":["body","topk_sample_logprobs"]}]})", 422);
+    };
+    tinker.on_poll = [&](std::string const& id, std::int64_t) -> FakeTinker::Answer {
+        if (id == "req-0") return json_reply(R"({"detail":"gone"})", old ? 410 : 503);
+        return std::nullopt;
+    };
+    auto const client = sampler();
+    auto lost = draw(client, 1);
+    old = true;
+    auto other = draw(client, 1);
+    EXPECT_TRUE(other[0].result());
+    old = true;
+    tinker.clock->advance(2s);
+    run();
+    old = false;
+    ASSERT_GE(tinker.submits().size(), 4U);
+    auto const& again = tinker.submits().back().body;
+    EXPECT_EQ(again.at("seq_id"), 2);
+    EXPECT_EQ(again.at("prompt"), tinker.submits().front().body.at("prompt"));
+}
+
+TEST_F(SamplingDispatch, ClosingLetsNobodyPassWhoWaitedForAnother) {  // R-SESS-24, R-CONF-45
+    options = tinker.options();
+    options->dispatch.count = 1;
+    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+        return Reply{.status = 0, .delay = 1h, .failure = Failure{}};
+    };
+    auto const first = sampler();
+    auto const slots = service->create_sampling_client("org/tiny", {.max_connections = 1});
+    auto waiting = draw(first, 3);
+    for (auto& each : draw(slots, 3)) waiting.push_back(std::move(each));
+    EXPECT_EQ(tinker.submits().size(), 1U);
+    auto closing = service->close();
+    run();
+    EXPECT_TRUE(closing.result());
+    EXPECT_EQ(tinker.submits().size(), 1U);
+    for (auto& each : waiting) EXPECT_EQ(each.result().error().kind(), ErrorKind::cancelled);
+}
+
+TEST_F(SamplingDispatch, ClosingLetsNobodyFetchWhoWaitedForAnother) {  // R-SESS-24, R-FUT-40
+    tinker.flags["inflight_response_bytes_semaphore_size"] = 10;
+    tinker.on_poll = [](std::string const&, std::int64_t iteration) -> FakeTinker::Answer {
+        if (iteration > 0) return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
+        return json_reply(R"({"status":"complete_metadata","response_payload_size":100})");
+    };
+    auto const futures = draw(sampler(), 3);
+    EXPECT_EQ(tinker.count("/api/v1/retrieve_future"), 4U);
+    auto closing = service->close();
+    run();
+    EXPECT_TRUE(closing.result());
+    EXPECT_EQ(tinker.count("/api/v1/retrieve_future"), 4U);
+}
+
+TEST_F(SamplingDispatch, WithTheCompletionPollOneFetchFollows) {  // R-SAMP-12, R-FUT-63
+    tinker.flags["sample_use_retrieve_futures"] = true;
+    int polls = 0;
+    tinker.on_other = [&](testing::SentRequest const& sent) -> FakeTinker::Answer {
+        if (sent.path != "/api/v1/retrieve_futures") return std::nullopt;
+        if (++polls > 1) return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
+        auto reply = json_reply(R"({"completions":[{"state":"finished","request_id":"req-0",)"
+                                R"("response_payload_uncompressed_size":70}],"cursor":1})");
+        reply.delay = 5s;
+        return reply;
+    };
+    auto futures = draw(sampler(), 1);
+    EXPECT_EQ(status().pending.at(0).stage, Stage::waiting_for_completion);
+    EXPECT_EQ(status().count.free, 400);
+    EXPECT_EQ(tinker.count("/api/v1/retrieve_future"), 0U);
+    tinker.clock->advance(5s);
+    run();
+    EXPECT_TRUE(futures[0].result());
+    auto const fetches = tinker.transport->sent("/api/v1/retrieve_future");
+    ASSERT_EQ(fetches.size(), 1U);
+    EXPECT_NE(fetches[0].body.find(R"("allow_metadata_only":false)"), std::string::npos);
+}
+
+TEST_F(SamplingDispatch, NoCompletionPollBeginsAfterAClose) {  // R-SESS-20, R-SESS-24
+    tinker.flags["sample_use_retrieve_futures"] = true;
+    tinker.dynamic_flags["sample_cancel_enabled"] = true;
+    tinker.on_other = [&](testing::SentRequest const& sent) -> FakeTinker::Answer {
+        if (sent.path == "/api/v1/cancel_future") {  // holds up the close
+            return Reply{.status = 0, .delay = 1min, .failure = Failure{}};
+        }
+        if (sent.path != "/api/v1/retrieve_futures") return std::nullopt;
+        auto reply =
+            json_reply(R"({"completions":[{"state":"finished","request_id":"req-0"}],"cursor":1})");
+        reply.delay = 2s;
+        return reply;
+    };
+    auto futures = draw(sampler(), 2);
+    tinker.clock->advance(3s);  // the first is done, and its fetch is to be reported
+    run();
+    EXPECT_TRUE(futures[0].result());
+    EXPECT_EQ(tinker.count("/api/v1/retrieve_futures"), 2U);
+    auto const closing = service->close();
+    tinker.clock->advance(4s);
+    run();
+    EXPECT_EQ(tinker.count("/api/v1/retrieve_futures"), 2U);
 }
 
 TEST_F(SamplingDispatch, AnAnswerThatIsTheResultIsTakenAsSuch) {  // R-SAMP-03
