@@ -1,0 +1,159 @@
+// One measurement of the sampling client: keeps a number of samples in flight until enough have
+// been drawn, and prints what it took as JSON. `sampling` runs it beside wrk and h2load.
+#include <tinkxx/tinkxx.hpp>
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double cpu_seconds() {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    auto const seconds = [](timeval const& time) {
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// Resident memory in KiB: now ("VmRSS:") or at most ("VmHWM:").
+long memory_kib(char const* which) {
+    std::ifstream file{"/proc/self/status"};
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with(which)) return std::atol(line.c_str() + std::strlen(which));
+    }
+    return 0;
+}
+
+std::map<std::string, std::string> parse(int argc, char** argv) {
+    std::map<std::string, std::string> options{
+        {"url", ""},       {"ca", ""},          {"http", "1"},    {"in-flight", "1"},
+        {"prompt", "100"}, {"samples", "1000"}, {"poll", "each"}, {"flood", "0"}};
+    for (int i = 1; i < argc; i += 2) {
+        std::string const name = argv[i];
+        if (i + 1 == argc || !name.starts_with("--") || !options.contains(name.substr(2))) {
+            std::cerr << "usage: bench_sampling --url URL [--ca FILE] [--http 1|2] [--in-flight N] "
+                         "[--prompt TOKENS]\n       [--samples N] [--poll each|completion] "
+                         "[--flood 1]\n";
+            std::exit(2);
+        }
+        options[name.substr(2)] = argv[i + 1];
+    }
+    return options;
+}
+
+/// Keeps samples in flight: each that ends begins another.
+class Bench {
+public:
+    Bench(tinkxx::SamplingClient sampler, tinkxx::ModelInput prompt, std::size_t samples)
+        : sampler_{std::move(sampler)}, prompt_{std::move(prompt)}, left_{samples}, open_{samples} {
+        latencies_.reserve(samples);
+    }
+
+    void begin_one() {
+        {
+            std::scoped_lock const lock{mutex_};
+            if (left_ == 0) return;
+            --left_;
+        }
+        auto const start = Clock::now();
+        sampler_.sample_async(
+            prompt_, {.max_tokens = 256}, {},
+            [this, start](tinkxx::Result<tinkxx::SampleResponse> result) { end(start, result); });
+    }
+
+    void wait() {
+        std::unique_lock lock{mutex_};
+        done_.wait(lock, [this] { return open_ == 0; });
+    }
+    [[nodiscard]] double latency(double part) {
+        std::ranges::sort(latencies_);
+        auto const at = static_cast<std::size_t>(part * static_cast<double>(latencies_.size() - 1));
+        return latencies_.empty() ? 0 : latencies_[at];
+    }
+    [[nodiscard]] std::size_t failed() const { return failed_; }
+
+private:
+    void end(Clock::time_point start, tinkxx::Result<tinkxx::SampleResponse> const& result) {
+        auto const took = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+        bool over = false;
+        {
+            std::scoped_lock const lock{mutex_};
+            latencies_.push_back(took);
+            if (!result && failed_++ == 0) std::cerr << result.error().what() << '\n';
+            over = --open_ == 0;
+        }
+        if (over) {
+            done_.notify_all();
+        } else {
+            begin_one();
+        }
+    }
+
+    tinkxx::SamplingClient sampler_;
+    tinkxx::ModelInput const prompt_;
+    std::mutex mutex_{};
+    std::condition_variable done_{};
+    std::size_t left_;
+    std::size_t open_;
+    std::size_t failed_{0};
+    std::vector<double> latencies_{};
+};
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    auto const options = parse(argc, argv);
+    auto const number = [&](char const* name) { return std::stoul(options.at(name)); };
+    auto const in_flight = number("in-flight");
+    auto const samples = number("samples");
+    tinkxx::ClientOptions client;
+    client.base_url = options.at("url");
+    client.api_key = "tml-0123456789abcdef0123456789abcdef";
+    client.telemetry = false;
+    client.completion_poll = options.at("poll") == "completion";
+    client.dispatch = {.count = 100'000, .throttled = 100'000, .bytes = std::int64_t{1} << 40};
+    client.download_bytes = std::int64_t{1} << 40;
+    client.net.tls.ca_file = options.at("ca");
+    client.net.max_http1_connections = 1000;
+    tinkxx::ServiceClient const service{client};
+    auto sampler = service.create_sampling_client(
+        "org/tiny", tinkxx::RetryConfig{.max_connections = 1'000'000});
+    (void)sampler.sampling_session_id().get();
+    auto const prompt =
+        tinkxx::ModelInput::from_tokens(std::vector<tinkxx::Token>(number("prompt"), 12345));
+
+    Bench bench{sampler, prompt, samples};
+    auto const idle_kib = memory_kib("VmRSS:");
+    auto const cpu = cpu_seconds();
+    auto const start = Clock::now();
+    auto const width = number("flood") != 0 ? samples : std::min(in_flight, samples);
+    for (std::size_t i = 0; i < width; ++i) bench.begin_one();
+    bench.wait();
+    auto const seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    auto const used = cpu_seconds() - cpu;
+    std::printf(
+        "{\"samples\": %zu, \"failed\": %zu, \"seconds\": %.6f, \"cpu_seconds\": %.6f, "
+        "\"p50_us\": %.1f, \"p99_us\": %.1f, \"idle_kib\": %ld, \"peak_rss_kib\": %ld}\n",
+        samples, bench.failed(), seconds, used, bench.latency(0.5), bench.latency(0.99), idle_kib,
+        memory_kib("VmHWM:"));
+    return bench.failed() == 0 ? 0 : 1;
+} catch (tinkxx::Error const& error) {
+    std::cerr << "bench_sampling: " << error.what() << '\n';
+    return 1;
+}
