@@ -502,7 +502,7 @@ TEST_F(FuturePollTest, KeepsSecretsOutOfWhatItTells) {  // R-ERR-04
     for (auto const& line : lines) EXPECT_THAT(line, Not(HasSubstr(key)));
 }
 
-TEST_F(FuturePollTest, EndsWhenItsClientCloses) {  // R-CONF-45
+TEST_F(FuturePollTest, EndsWhenItsClientCloses) {
     fake->on("POST", retrieve_path).hold();
     start();
     clock->run_ready();
@@ -512,7 +512,7 @@ TEST_F(FuturePollTest, EndsWhenItsClientCloses) {  // R-CONF-45
     EXPECT_THAT(telemetry.events, IsEmpty());
 }
 
-TEST_F(FuturePollTest, EndsWithItsNextPollWhenItsClientClosedMeanwhile) {  // R-CONF-45
+TEST_F(FuturePollTest, EndsWithItsNextPollWhenItsClientClosedMeanwhile) {
     fake->push({.status = 429});
     start();
     clock->advance(500ms);

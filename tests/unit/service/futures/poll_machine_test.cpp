@@ -246,6 +246,9 @@ TEST_F(PollMachineTest, SlowsDownAsConfiguredAfter408And5xx) {  // R-FUT-11, R-E
     EXPECT_EQ(wait, 0s) << "only 408 and 5xx are slowed down";
     (void)failed(status(503));
     EXPECT_EQ(wait, 1s) << "and anew after another answer";
+    (void)failed(status(400));
+    (void)failed(status(503));
+    EXPECT_EQ(wait, 1s) << "whatever that says";
 }
 
 TEST_F(PollMachineTest, AsksTheCallersFunctionHowLongToWait) {  // R-EXT-80

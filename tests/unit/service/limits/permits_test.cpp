@@ -82,7 +82,7 @@ TEST(ByteBudget, TakesAnyCostThatAServerCanName) {  // R-FUT-40
     EXPECT_EQ(budget.free(), 10);
 }
 
-TEST(CountLimit, AdmitsAsManyAsItsSize) {  // R-SAMP-20
+TEST(CountLimit, AdmitsAsManyAsItsSize) {
     CountLimit limit{2};
     Waiter waiter;
     EXPECT_TRUE(limit.acquire(waiter));
@@ -96,7 +96,7 @@ TEST(CountLimit, AdmitsAsManyAsItsSize) {  // R-SAMP-20
     EXPECT_EQ(limit.waiting(), 0U);
 }
 
-TEST(CountLimit, WithoutASizeAdmitsEveryone) {  // R-RETRY-06
+TEST(CountLimit, WithoutASizeAdmitsEveryone) {
     CountLimit limit{std::nullopt};
     Waiter waiter;
     for (int i = 0; i < 5000; ++i) ASSERT_TRUE(limit.acquire(waiter));
@@ -210,7 +210,7 @@ TEST(PermitLimit, LetsAWaiterDestroyItselfInItsGrant) {
     EXPECT_EQ(limit.free(), 1);
 }
 
-TEST(Permit, ReleasesOnceHoweverItMoves) {  // R-SAMP-11
+TEST(Permit, ReleasesOnceHoweverItMoves) {
     ByteBudget budget{100};
     Waiter waiter;
     ASSERT_TRUE(budget.acquire(waiter, 30));
