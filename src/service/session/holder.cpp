@@ -452,6 +452,8 @@ void Holder::end() noexcept {
     if (resident_) runtime_->remove(*this);
     auto& scheduler = runtime_->scheduler();
     scheduler.disarm(drain_limit_);
+    // Who still waits is told, and keeps this until then; else the last share may go anywhere.
+    if (waiters_.empty()) scheduler.disarm(news_);
     context_.close();
     auto const dones = std::exchange(dones_, {});
     bool first = true;
