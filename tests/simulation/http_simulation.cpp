@@ -65,7 +65,7 @@ public:
         for (int i = 0; i < 100 && runtime_.poll(1min); ++i) {
         }
         check_the_rest();
-        outcome_.faults = total_faults();
+        count_faults();
         return std::move(outcome_);
     }
 
@@ -244,10 +244,18 @@ private:
         if (open > faulty_->counts().duplicate) problem("calls were left open at the server");
     }
 
-    std::uint64_t total_faults() const {
+    void count_faults() {
         auto const& c = faulty_->counts();
-        return c.drop_before + c.status + c.drop_after + c.duplicate + c.reset_body + c.trickle +
-               c.delay;
+        for (auto const& [name, times] : {std::pair{"drop_before", c.drop_before},
+                                          {"status", c.status},
+                                          {"drop_after", c.drop_after},
+                                          {"duplicate", c.duplicate},
+                                          {"reset_body", c.reset_body},
+                                          {"trickle", c.trickle},
+                                          {"delay", c.delay}}) {
+            outcome_.occurred[std::string{"fault: "} + name] += times;
+            outcome_.faults += times;
+        }
     }
 
     std::chrono::nanoseconds random_span(std::chrono::nanoseconds most) {

@@ -1,39 +1,97 @@
-// Runs simulated worlds by seed and prints the seeds that break a promise.
+// Runs simulated worlds by seed; prints the seeds that break a promise and what occurred.
 //
-//   tinkxx-sim [--seeds N] [--first S] [--trace]
+//   tinkxx-sim [--world http|sampling] [--seeds N] [--start S] [--trace]
 #include "simulation/http_simulation.hpp"
+#include "simulation/sampling_simulation.hpp"
 
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using tinkxx::simulation::Outcome;
+
+struct Kind {
+    std::string_view name{};
+    Outcome (*run)(std::uint64_t seed){nullptr};
+    std::vector<std::string> occurrences{};
+};
+
+struct Options {
+    std::uint64_t seeds{1000};
+    std::uint64_t start{1};
+    std::string world{};  ///< empty: all
+    bool trace{false};
+};
+
+/// Fewer seeds than this need not show everything.
+constexpr std::uint64_t enough_for_everything = 1000;
+
+bool run(Kind const& kind, Options const& options) {
+    std::uint64_t failing = 0;
+    std::uint64_t calls = 0;
+    tinkxx::simulation::Tally occurred;
+    for (auto seed = options.start; seed < options.start + options.seeds; ++seed) {
+        auto const outcome = kind.run(seed);
+        calls += static_cast<std::uint64_t>(outcome.calls);
+        for (auto const& [name, times] : outcome.occurred) occurred[name] += times;
+        if (options.trace) std::cout << outcome.trace;
+        if (outcome.problems.empty()) continue;
+        ++failing;
+        std::cout << kind.name << " seed " << seed << ":\n";
+        for (auto const& problem : outcome.problems) std::cout << "  " << problem << '\n';
+    }
+    for (auto const& [name, times] : occurred) std::cout << "  " << name << ": " << times << '\n';
+    bool complete = true;
+    for (auto const& name : kind.occurrences) {
+        if (options.seeds < enough_for_everything || occurred[name] > 0) continue;
+        complete = false;
+        std::cout << "never occurred: " << name << '\n';
+    }
+    std::cout << kind.name << ": " << options.seeds << " seeds, " << calls << " calls, " << failing
+              << " failing\n";
+    return failing == 0 && complete;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-    std::uint64_t seeds = 1000;
-    std::uint64_t first = 1;
-    bool trace = false;
+    Options options;
     for (int i = 1; i < argc; ++i) {
         std::string const word = argv[i];
         if (word == "--trace") {
-            trace = true;
-        } else if ((word == "--seeds" || word == "--first") && i + 1 < argc) {
-            (word == "--seeds" ? seeds : first) = std::strtoull(argv[++i], nullptr, 10);
+            options.trace = true;
+        } else if ((word == "--seeds" || word == "--start") && i + 1 < argc) {
+            auto& value = word == "--seeds" ? options.seeds : options.start;
+            value = std::strtoull(argv[++i], nullptr, 10);
+        } else if (word == "--world" && i + 1 < argc) {
+            options.world = argv[++i];
         } else {
-            std::cerr << "usage: tinkxx-sim [--seeds N] [--first S] [--trace]\n";
+            std::cerr << "usage: tinkxx-sim [--world http|sampling] [--seeds N] [--start S] "
+                         "[--trace]\n";
             return 2;
         }
     }
-    std::uint64_t failing = 0;
-    long long calls = 0;
-    for (auto seed = first; seed < first + seeds; ++seed) {
-        auto const outcome = tinkxx::simulation::run_http_world(seed);
-        calls += outcome.calls;
-        if (trace) std::cout << outcome.trace;
-        if (outcome.problems.empty()) continue;
-        ++failing;
-        std::cout << "seed " << seed << ":\n";
-        for (auto const& problem : outcome.problems) std::cout << "  " << problem << '\n';
+    std::vector<Kind> const kinds{
+        {.name = "http", .run = tinkxx::simulation::run_http_world},
+        {.name = "sampling",
+         .run = tinkxx::simulation::run_sampling_world,
+         .occurrences = tinkxx::simulation::sampling_occurrences()},
+    };
+    bool good = true;
+    bool known = options.world.empty();
+    for (auto const& kind : kinds) {
+        if (!options.world.empty() && options.world != kind.name) continue;
+        known = true;
+        good = run(kind, options) && good;
     }
-    std::cout << seeds << " seeds, " << calls << " calls, " << failing << " failing\n";
-    return failing == 0 ? 0 : 1;
+    if (!known) {
+        std::cerr << "tinkxx-sim: there is no world " << options.world << '\n';
+        return 2;
+    }
+    return good ? 0 : 1;
 }

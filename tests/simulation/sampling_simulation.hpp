@@ -1,0 +1,33 @@
+#pragma once
+
+#include "simulation/outcome.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tinkxx::simulation {
+
+/// Clients draw samples from a moody service over a bad network, all chosen by `seed`, on one
+/// thread and on virtual time. What must hold is read from the traffic:
+///
+/// - Each call ends once, with its own answer, or for a reason that explains itself.
+/// - `status()` says of every pending operation where it stands; a wait that a timer ends says
+///   when. Once all faults stop, everything that is outstanding ends within ten minutes.
+/// - All permits, bytes and counters come back.
+/// - Sequence ids have no gap but those of attempts that were given up before they were sent. One
+///   of them is sent again, with the same body, only if it was not accepted; one whose promise
+///   stands is never followed by another.
+/// - Nothing is submitted while the gate is closed (R-SAMP-31, 34..36), but for repeats after a
+///   failure that is no refusal, which the submit loop makes (R-RETRY-80).
+/// - At most `count` submits are open. Of those whose first submit was made within the memory of a
+///   backoff (R-SAMP-25) at most `throttled` are open: these had to take a throttled permit, and
+///   those before them did not (R-SAMP-21). Without the largest, what is open fits the byte budget.
+/// - A promise is never asked for twice at once; two polls begin 100 ms apart.
+/// - After a close nothing is sent but what is drained. No log line and no error tells a secret.
+[[nodiscard]] Outcome run_sampling_world(std::uint64_t seed);
+
+/// What occurs in every large set of worlds, by the names of `Outcome::occurred`.
+[[nodiscard]] std::vector<std::string> const& sampling_occurrences();
+
+}  // namespace tinkxx::simulation
