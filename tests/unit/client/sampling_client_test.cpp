@@ -94,7 +94,7 @@ TEST_F(SamplingClientTest, SavedWeightsAreNamedByTheirPath) {  // R-SAMP-02
     EXPECT_FALSE(body.as_object().contains("base_model"));
 }
 
-TEST_F(SamplingClientTest, RefusesASamplerOfNothingOrOfAStrangePath) {  // R-SAMP-02
+TEST_F(SamplingClientTest, RefusesASamplerOfNothingOrOfAStrangePath) {  // R-SAMP-02, R-RETRY-03
     auto const client = service();
     EXPECT_THROW((void)client.create_sampling_client(SamplerOptions{}), ValidationError);
     try {
@@ -106,7 +106,7 @@ TEST_F(SamplingClientTest, RefusesASamplerOfNothingOrOfAStrangePath) {  // R-SAM
         EXPECT_THAT(error.what(), HasSubstr("tinker://"));
     }
     EXPECT_THROW((void)client.create_sampling_client("m", RetryConfig{.max_connections = 0}),
-                 ValidationError);  // R-RETRY-03
+                 ValidationError);
 }
 
 TEST_F(SamplingClientTest, TwoSamplersOfOneServiceShareTheSession) {  // R-SESS-03

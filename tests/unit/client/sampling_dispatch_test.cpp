@@ -3,6 +3,8 @@
 
 #include "support/fake_tinker.hpp"
 
+#include <boost/json/parse.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -721,6 +723,122 @@ TEST_F(SamplingDispatch, AnAnswerThatIsTheResultIsTakenAsSuch) {  // R-SAMP-03
     auto futures = draw(sampler(), 1);
     EXPECT_EQ(futures[0].get().sequences.at(0).tokens.size(), 3U);
     EXPECT_EQ(tinker.count("/api/v1/retrieve_future"), 0U);
+}
+
+TEST_F(SamplingDispatch,
+       WithTheCompletionPollSlotsAreUnlimitedUnlessTheCallerLimitsThem) {  // R-RETRY-06
+    tinker.flags["sample_use_retrieve_futures"] = true;
+    tinker.flags["sample_max_concurrent_requests"] = 5;
+    tinker.on_other = [](testing::SentRequest const& request) -> FakeTinker::Answer {
+        if (!request.path.ends_with("retrieve_futures")) return std::nullopt;
+        return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
+    };
+    auto const free = draw(sampler(), 20);
+    EXPECT_EQ(tinker.submits().size(), 20U);
+    EXPECT_EQ(std::ranges::count(status().pending, Stage::waiting_for_completion,
+                                 &OperationStatus::stage),
+              20);
+    auto const limited = draw(sampler({.max_connections = 7}), 20);
+    EXPECT_EQ(tinker.submits().size(), 27U);
+}
+
+TEST_F(SamplingDispatch, ACallersCancelIsNoWatchdogsAndTheOtherWayRound) {  // R-RETRY-35
+    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+        auto reply = json_reply(R"({"type":"try_again","request_id":"x"})");
+        reply.delay = 30s;
+        return reply;
+    };
+    auto futures = draw(sampler({.progress_timeout = 1min}), 2);
+    tinker.clock->advance(1min - 1s);
+    futures[0].cancel();
+    tinker.clock->advance(2s);
+    futures[1].cancel();  // too late: the watchdog was first
+    run();
+    EXPECT_EQ(futures[0].result().error().kind(), ErrorKind::cancelled);
+    EXPECT_EQ(futures[1].result().error().kind(), ErrorKind::connection);
+}
+
+TEST_F(SamplingDispatch, ABreakerStandsBeforeTheSubmitOfThoseWhoWantOne) {  // R-RETRY-24, R-EXT-03
+    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+        return json_reply(R"({"detail":"no"})", 422);
+    };
+    auto const plain = sampler();
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(draw(plain, 1)[0].result().error().http_status(), 422);
+    EXPECT_EQ(tinker.submits().size(), 3U);  // off unless asked for
+
+    CircuitBreakerOptions rules;
+    rules.failure_threshold = 1;
+    rules.clock = [&] { return tinker.clock->now(); };
+    SamplerOptions wanted;
+    wanted.base_model = "org/tiny";
+    wanted.circuit_breaker = CircuitBreaker{"samples", rules};
+    auto const guarded = service->create_sampling_client(wanted);
+    EXPECT_EQ(draw(guarded, 1)[0].result().error().http_status(), 422);
+    EXPECT_EQ(draw(guarded, 1)[0].result().error().kind(), ErrorKind::circuit_open);
+    EXPECT_EQ(tinker.submits().size(), 4U);
+
+    // Its refusal is retried only by those who say so.
+    wanted.retry.retryable_errors.push_back(ErrorKind::circuit_open);
+    tinker.on_submit = {};
+    auto patient = draw(service->create_sampling_client(wanted), 1);
+    EXPECT_FALSE(patient[0].ready());
+    tinker.clock->advance(60s);
+    run();
+    EXPECT_TRUE(patient[0].result());
+}
+
+TEST_F(SamplingDispatch, EveryFailedAttemptIsToldToTelemetry) {  // R-RETRY-40
+    options = tinker.options();
+    options->telemetry = true;
+    int lost = 1;
+    tinker.on_poll = [&](std::string const&, std::int64_t) -> FakeTinker::Answer {
+        if (lost-- > 0) return json_reply("{}", 410);
+        return std::nullopt;
+    };
+    auto futures = draw(sampler(), 1);
+    tinker.clock->advance(30s);
+    run();
+    EXPECT_TRUE(futures[0].result());
+    std::optional<boost::json::object> told;
+    for (auto const& request : tinker.transport->sent("/api/v1/telemetry")) {
+        auto const body = boost::json::parse(request.body);
+        for (auto const& event : body.at("events").as_array()) {
+            auto const& object = event.as_object();
+            if (auto const* name = object.if_contains("event_name");
+                name != nullptr && name->as_string() == "RetryHandler.execute.exception") {
+                told = object;
+            }
+        }
+    }
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->at("severity").as_string(), "WARNING");
+    auto const& data = told->at("event_data").as_object();
+    EXPECT_TRUE(data.at("should_retry").as_bool());
+    EXPECT_EQ(data.at("attempt_count").as_int64(), 1);
+    for (auto const* member :
+         {"func", "exception", "exception_type", "exception_stack", "status_code", "is_user_error",
+          "start_time", "current_time", "elapsed_time"}) {
+        EXPECT_TRUE(data.contains(member)) << member;
+    }
+}
+
+TEST_F(SamplingDispatch,
+       CancellingAnAcceptedSampleStopsItOnTheServerIfThatIsAllowed) {  // R-SAMP-42, R-FUT-70
+    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+        return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
+    };
+    for (bool const allowed : {false, true}) {
+        tinker.dynamic_flags["sample_cancel_enabled"] = allowed;
+        service.emplace(tinker.options());
+        auto futures = draw(service->create_sampling_client("org/tiny"), 1);
+        futures[0].cancel();
+        run();
+        auto const sent = tinker.transport->sent("/api/v1/cancel_future");
+        ASSERT_EQ(sent.size(), allowed ? 1U : 0U);
+        if (allowed) {
+            EXPECT_EQ(boost::json::parse(sent[0].body).at("request_id").as_string(), "req-0");
+        }
+    }
 }
 
 }  // namespace
