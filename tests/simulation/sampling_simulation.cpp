@@ -783,9 +783,7 @@ void User::on_request(Exchange const& exchange) {
     world_.note(std::to_string(index_) + " > " + exchange.path + ' ' + exchange.body.substr(0, 90));
     bool const drained = exchange.path == "/api/v1/telemetry" ||
                          exchange.path == "/api/v1/cancel_future" ||
-                         exchange.path.ends_with("/finish") ||
-                         // Known and open: the creation of a sampler is repeated until the end.
-                         exchange.path == "/api/v1/create_sampling_session";
+                         exchange.path.ends_with("/finish");
     if (closing && !drained) world_.problem("a request after the close: " + exchange.path);
     if (exchange.path == "/api/v1/asample") submits(exchange);
     if (exchange.path == "/api/v1/retrieve_future") polls(exchange);

@@ -91,6 +91,13 @@ void Sampler::send(std::string_view path, std::string body, Repeat repeat) {
     ServiceCall::Listener& listener = *this;
     call_ = std::make_unique<ServiceCall>(shared_->context(), listener);
     call_->start(std::move(order), repeat);
+    shared_->listen(*this);
+}
+
+void Sampler::on_closing() noexcept {
+    finish(ErrorDetails{.kind = ErrorKind::cancelled,
+                        .message = "create_sampling_client: the client was closed",
+                        .stopped = RetryEnd::cancelled});
 }
 
 void Sampler::on_response(HttpResponse response) {
@@ -128,6 +135,7 @@ void Sampler::number_at_random() {
 
 void Sampler::finish(Result<void> outcome) {
     auto const keep_alive = std::move(self_);
+    shared_->forget(static_cast<CloseListener&>(*this));
     call_.reset();
     state_ = outcome ? State::ready : State::idle;
     if (outcome) handler_ = handler_of(*config_);

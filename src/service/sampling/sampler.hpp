@@ -49,6 +49,7 @@ struct SamplerPlan {
 /// and its completion poll. Made on any thread, then for the loop thread only.
 class Sampler final : public std::enable_shared_from_this<Sampler>,
                       private ReadyWaiter,
+                      private CloseListener,
                       private ServiceCall::Listener {
 public:
     static constexpr std::string_view submit_path = "/api/v1/asample";
@@ -127,6 +128,7 @@ private:
     enum class State : std::uint8_t { idle, waiting_for_holder, creating, joining, ready };
 
     void on_ready(Result<void> outcome) override;
+    void on_closing() noexcept override;
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
 

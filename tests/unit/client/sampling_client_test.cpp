@@ -480,6 +480,25 @@ TEST_F(SamplingClientTest,
     EXPECT_THROW((void)from_sampler_handle("not a handle", options), ValidationError);
 }
 
+TEST_F(SamplingClientTest, ClosingEndsTheCreationOfASampler) {  // R-SESS-24, R-CONF-45
+    tinker.clock->set_auto_advance(false);
+    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+        if (!request.path.ends_with("create_sampling_session")) return std::nullopt;
+        return json_reply("{}", 503);  // tried again and again
+    };
+    auto const client = service();
+    auto pending = client.create_sampling_client("org/tiny").sample(prompt, {.max_tokens = 4});
+    while (tinker.clock->run_ready()) {
+    }
+    auto const tries = tinker.count("/api/v1/create_sampling_session");
+    EXPECT_EQ(tries, 1U);
+    auto closed = client.close();
+    tinker.clock->advance(1min);
+    EXPECT_TRUE(closed.result());
+    EXPECT_EQ(pending.result().error().kind(), ErrorKind::cancelled);
+    EXPECT_EQ(tinker.count("/api/v1/create_sampling_session"), tries);
+}
+
 /// Notes the stages of operations.
 class StageNotes final : public Observer {
 public:
