@@ -21,7 +21,7 @@ TEST(Stop, TakesTextsAndTokensInEveryForm) {  // R-SAMP-05
     EXPECT_EQ(params.stop.value(), (Stop::Value{std::vector<Token>{0}}));
     params.stop = std::string{"text"};
     EXPECT_TRUE(params.stop.set());
-    params.stop = {};
+    params.stop = Stop{};
     EXPECT_FALSE(params.stop.set());
 }
 
