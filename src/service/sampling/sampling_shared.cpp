@@ -32,12 +32,17 @@ SamplingShared::SamplingShared(std::shared_ptr<Holder> holder, SamplingSettings 
 std::shared_ptr<SamplingShared> SamplingShared::make(std::shared_ptr<Holder> holder,
                                                      SamplingSettings settings) {
     auto const let_go = [](SamplingShared* last) {
-        // A task that is dropped unrun, because the loop has ended, takes it along just as well.
+        // A task that a loop of ours drops unrun, since it has ended, takes it along just as well.
         std::unique_ptr<SamplingShared> owner{last};
+        auto& core = last->http().runtime();
         auto& scheduler = last->scheduler();
+        // Nobody may ever turn a scheduler of the user's again, so that a task would stay in it.
+        bool const ours = core.event_loop() != nullptr;
+        if (core.shut_down() && !ours && !scheduler.on_loop()) return;
         scheduler.post([owner = std::move(owner)]() mutable {
             auto const closing = owner->holder_;
             if (closing->kind() == HolderKind::shadow) return;  // shared; its last share closes it
+            if (closing->http().runtime().shut_down()) return;  // it has ended, or is about to
             std::shared_ptr<SamplingShared> const until_closed{std::move(owner)};
             closing->close(std::nullopt, [until_closed](Result<void> const&) {});
         });
@@ -70,6 +75,7 @@ void SamplingShared::only_old_members() {
 }
 
 void SamplingShared::on_holder_closing(bool finished) {
+    auto const keep_alive = weak_from_this().lock();  // the last operation may be its last user
     // First: what one operation gives back must not let another begin that is to end as well.
     ending_ = true;
     if (limits_) limits_->futures.stop();
