@@ -57,7 +57,9 @@ public:
     double positive(std::string_view name, double otherwise) {
         auto const value = number(name, otherwise);
         // The comparison also catches NaN, which JSON cannot spell but arithmetic can.
-        if (!(value > 0.0 && value < 1e30)) refuse(name, "must be positive");
+        if (!(value >= 1e-30 && value < 1e30)) {
+            refuse(name, "must be positive, and no smaller or larger than a float can be");
+        }
         return value;
     }
 
