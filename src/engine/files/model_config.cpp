@@ -266,13 +266,17 @@ Result<ModelConfig> parse_model_config(std::string_view text) {
     } else if (config.hidden_size % config.heads == 0) {
         head_dim = config.hidden_size / config.heads;
     }
-    config.head_dim = reader.size("head_dim", 1 << 10, head_dim);
+    constexpr int most_head_dim = 1 << 10;
+    config.head_dim = reader.size("head_dim", most_head_dim, head_dim);
     config.max_positions = reader.size("max_position_embeddings", 1 << 28, 2048);
     if (reader.error()) return *reader.error();
     if (config.heads % config.kv_heads != 0) {
         reader.refuse("num_key_value_heads", "must divide num_attention_heads");
     }
     if (config.head_dim % 2 != 0) reader.refuse("head_dim", "must be even");
+    if (config.head_dim > most_head_dim) {
+        reader.refuse("head_dim", "is hidden_size / num_attention_heads, which is too large");
+    }
     config.rms_norm_eps = static_cast<float>(reader.positive("rms_norm_eps", 1e-6));
     config.tied_embeddings = reader.flag("tie_word_embeddings", false);
     read_rope(reader, config);
