@@ -80,12 +80,18 @@ ServiceNature ModelService::draw_nature(service::Random& random) {
     nature.completion_poll = nature.has_config && chance(0.4);
     nature.completion_poll_missing = chance(0.1);
     nature.cancels = chance(0.6);
-    nature.no_retries = chance(0.05);
-    nature.stuck_detection = !chance(0.1);
+    nature.no_retries = chance(0.05) && nature.has_config;
+    nature.stuck_detection = !chance(0.1) || !nature.has_config;
     if (chance(0.3)) nature.max_concurrent = 1 + static_cast<std::int64_t>(random.next() % 8);
     if (chance(0.3)) nature.dispatch_bytes = static_cast<std::int64_t>(random.next() % 2000);
     if (chance(0.3)) nature.download_bytes = static_cast<std::int64_t>(random.next() % 400);
     if (chance(0.2)) nature.billing_limit = 20s;
+    if (!nature.has_config) {  // nobody hears of these
+        nature.max_concurrent.reset();
+        nature.dispatch_bytes.reset();
+        nature.download_bytes.reset();
+        nature.billing_limit = ServiceNature{}.billing_limit;
+    }
     nature.lost_is_404 = chance(0.2);
     nature.old_members = chance(0.1);
     nature.no_sequence_ids = chance(0.2);
