@@ -83,21 +83,27 @@ Waited StateBase::wait(std::optional<std::chrono::milliseconds> limit) {
             .raise();
     }
 
-    // Counted before the last look: who completes it after that look sees the count.
-    struct Waiter {
-        explicit Waiter(StateBase& state) noexcept : state_{&state} {
-            std::scoped_lock const lock{state_->mutex_};
-            ++state_->waiters_;
+    // In the list before the last look: who completes it after that look sees the waiter.
+    class Waiting {
+    public:
+        explicit Waiting(StateBase& state) noexcept : state_{state} {
+            std::scoped_lock const lock{state_.mutex_};
+            waiter.next = std::exchange(state_.waiters_, &waiter);
         }
-        ~Waiter() {
-            std::scoped_lock const lock{state_->mutex_};
-            --state_->waiters_;
+        ~Waiting() {
+            std::scoped_lock const lock{state_.mutex_};
+            auto** place = &state_.waiters_;
+            while (*place != &waiter) place = &(*place)->next;
+            *place = waiter.next;
         }
-        Waiter(Waiter const&) = delete;
-        Waiter& operator=(Waiter const&) = delete;
-        StateBase* state_;
+        Waiting(Waiting const&) = delete;
+        Waiting& operator=(Waiting const&) = delete;
+        Waiter waiter{};
+
+    private:
+        StateBase& state_;
     };
-    Waiter const waiter{*this};
+    Waiting waiting{*this};
 
     if (own_context && own_context->zero_thread()) {
         switch (own_context->pump(*this, limit)) {
@@ -113,8 +119,9 @@ Waited StateBase::wait(std::optional<std::chrono::milliseconds> limit) {
     }
     std::unique_lock lock{mutex_};
     auto const done = [this] { return ready(); };
-    if (limit) return changed_.wait_for(lock, *limit, done) ? Waited::ready : Waited::expired;
-    changed_.wait(lock, done);
+    auto& changed = waiting.waiter.changed;
+    if (limit) return changed.wait_for(lock, *limit, done) ? Waited::ready : Waited::expired;
+    changed.wait(lock, done);
     return Waited::ready;
 }
 
@@ -183,8 +190,8 @@ void StateBase::finish() noexcept {
         phase_.store(Phase::done, std::memory_order_release);
         handler = std::move(on_cancel_);
         newest = std::exchange(continuations_, nullptr);
-        if (waiters_ > 0) {
-            changed_.notify_all();
+        for (auto* waiter = waiters_; waiter != nullptr; waiter = waiter->next) {
+            waiter->changed.notify_one();
             wake = context_ && context_->zero_thread();
         }
         if (wake || newest != nullptr) own_context = context_;

@@ -111,23 +111,48 @@ public:
 private:
     enum class Phase : std::uint8_t { pending, completing, done };
 
+    /// A thread in `wait`; on its stack, since few futures are ever waited for.
+    struct Waiter {
+        std::condition_variable changed;
+        Waiter* next{};
+    };
+
     static void run_here(ContinuationPtr continuation, std::shared_ptr<StateBase> self) noexcept;
     void dispatch(ContinuationPtr continuation, CallContext* context, bool later) noexcept;
 
     // Guards all below except what `claim` hands over. Never held while user code runs.
     mutable std::mutex mutex_;
-    std::condition_variable changed_;
     std::shared_ptr<CallContext> context_;
     Task on_cancel_;
     Continuation* continuations_{};  ///< newest first
     std::optional<Error> error_;
-    std::uint32_t waiters_{0};
+    Waiter* waiters_{};
     std::atomic<Phase> phase_{Phase::pending};
     bool cancelled_{false};
 };
 
 template <class T>
 using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+/// A value that is not there yet. A large one is kept aside once it comes: what waits in thousands
+/// should be small.
+template <class T>
+class Later {
+public:
+    template <class... Args>
+    void emplace(Args&&... args) {
+        if constexpr (aside) {
+            value_ = std::make_unique<T>(std::forward<Args>(args)...);
+        } else {
+            value_.emplace(std::forward<Args>(args)...);
+        }
+    }
+    [[nodiscard]] T& operator*() noexcept { return *value_; }
+
+private:
+    static constexpr bool aside = sizeof(T) > 64;
+    std::conditional_t<aside, std::unique_ptr<T>, std::optional<T>> value_;
+};
 
 template <class T>
 class State final : public StateBase {
@@ -147,7 +172,7 @@ public:
     [[nodiscard]] Stored<T>& value() noexcept { return *value_; }
 
 private:
-    std::optional<Stored<T>> value_;
+    Later<Stored<T>> value_;
 };
 
 }  // namespace tinkxx::detail

@@ -15,7 +15,7 @@ class UniqueFunction;
 template <class R, class... Args>
 class UniqueFunction<R(Args...)> {
 public:
-    static constexpr std::size_t inline_bytes = 48;
+    static constexpr std::size_t inline_bytes = 40;
 
     UniqueFunction() noexcept = default;
     UniqueFunction(std::nullptr_t) noexcept {}
