@@ -15,6 +15,12 @@
 namespace tinkxx::base {
 namespace {
 
+// Tasks that take longer than this together wait until sockets and timers had their turn.
+constexpr std::chrono::milliseconds longest_drain{1};
+constexpr std::size_t tasks_between_looks = 64;
+// A burst of tasks does not hold memory for ever.
+constexpr std::size_t most_kept = 4096;
+
 /// A turn that this thread is in; there are several if one loop's work turns another.
 struct Turn {
     EventLoop const* loop;
@@ -50,7 +56,8 @@ struct EventLoop::Impl {
     TurnEnd* first_end{};
     TurnEnd* last_end{};
     std::function<void(std::exception_ptr)> handler;
-    std::vector<Task> batch;
+    std::vector<Task> batch;  ///< taken from `posted`; run up to `begun`
+    std::size_t begun{0};
 
     // Guards the queue between the posting threads and the loop. `asleep` is set, under the lock
     // and with an empty queue, before the loop blocks; whoever clears it owes one wake-up. So a
@@ -70,23 +77,31 @@ struct EventLoop::Impl {
         }
     }
 
-    /// Runs what was posted before this call.
+    /// Runs what was posted before this call, or as much of it as a turn has time for: whoever
+    /// posts a million tasks must not keep the sockets from being read.
     bool drain() {
-        {
+        if (begun == batch.size()) {
+            batch.clear();
+            begun = 0;
+            if (batch.capacity() > most_kept) batch = std::vector<Task>{};
             std::scoped_lock const lock{mutex};
             asleep = false;
             if (posted.empty()) return false;
             std::swap(posted, batch);
         }
-        for (auto& task : batch) {
+        auto const until = now + longest_drain;
+        while (begun < batch.size()) {
+            auto own = std::move(batch[begun++]);  // gone before the next one runs
             try {
-                auto own = std::move(task);  // gone before the next one runs
                 own();
             } catch (...) {
                 report();
             }
+            own = nullptr;
+            if (begun % tasks_between_looks == 0 && std::chrono::steady_clock::now() >= until) {
+                break;
+            }
         }
-        batch.clear();
         return true;
     }
 
@@ -134,7 +149,7 @@ struct EventLoop::Impl {
     /// Blocks until a socket, a post, a timer or `deadline` calls.
     bool wait(TimePoint deadline) {
         auto const until = std::min(deadline, timers.next_due().value_or(TimePoint::max()));
-        if (until <= now) return poll();
+        if (until <= now || begun < batch.size()) return poll();
         {
             std::scoped_lock const lock{mutex};
             if (!posted.empty()) return true;
@@ -238,6 +253,8 @@ void EventLoop::on_exception(std::function<void(std::exception_ptr)> handler) {
 }
 
 void EventLoop::close() noexcept {
+    auto const begun = std::exchange(impl_->batch, {});
+    impl_->begun = 0;
     std::vector<Task> unrun;
     {
         std::scoped_lock const lock{impl_->mutex};
