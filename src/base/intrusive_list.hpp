@@ -1,15 +1,17 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 namespace tinkxx::base {
 
 /// The links of an object that is in at most one `IntrusiveList` at a time.
 template <class T>
 struct ListLinks {
-    T* previous{};
+    T* previous{};  ///< the first one's is itself, so that null means in no list
     T* next{};
-    bool linked{false};
+
+    [[nodiscard]] bool linked() const noexcept { return previous != nullptr; }
 };
 
 /// A doubly linked list through a `ListLinks<T>` member of its elements: nothing is allocated
@@ -23,22 +25,26 @@ public:
     [[nodiscard]] T* back() const noexcept { return last_; }
 
     void push_back(T& item) noexcept {
-        item.*Links = {.previous = last_, .next = nullptr, .linked = true};
+        item.*Links = {.previous = last_ != nullptr ? last_ : &item, .next = nullptr};
         (last_ != nullptr ? (last_->*Links).next : first_) = &item;
         last_ = &item;
         ++size_;
     }
     void push_front(T& item) noexcept {
-        item.*Links = {.previous = nullptr, .next = first_, .linked = true};
+        item.*Links = {.previous = &item, .next = first_};
         (first_ != nullptr ? (first_->*Links).previous : last_) = &item;
         first_ = &item;
         ++size_;
     }
     void erase(T& item) noexcept {
-        auto& links = item.*Links;
-        (links.previous != nullptr ? (links.previous->*Links).next : first_) = links.next;
-        (links.next != nullptr ? (links.next->*Links).previous : last_) = links.previous;
-        links = {};
+        auto const links = std::exchange(item.*Links, {});
+        T* const before = links.previous != &item ? links.previous : nullptr;
+        (before != nullptr ? (before->*Links).next : first_) = links.next;
+        if (links.next != nullptr) {
+            (links.next->*Links).previous = before != nullptr ? before : links.next;
+        } else {
+            last_ = before;
+        }
         --size_;
     }
     T* pop_front() noexcept {

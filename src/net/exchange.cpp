@@ -506,7 +506,7 @@ void Exchange::cancel() noexcept {
 void Exchange::leave_connection(bool timed_out) noexcept {
     if (connection != nullptr) {
         connection->abandon(*this, timed_out);
-    } else if (pool != nullptr && links.linked) {
+    } else if (pool != nullptr && links.linked()) {
         pool->withdraw(*this);
     }
 }

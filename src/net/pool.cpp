@@ -321,7 +321,7 @@ void Pool::close_all(FailureKind kind, std::string const& why) {
 // --- what connections tell --------------------------------------------------------------------
 
 void Pool::set_room(Connection& connection, std::uint16_t room) noexcept {
-    if (connection.by_load.linked) with_room_.erase(connection);
+    if (connection.by_load.linked()) with_room_.erase(connection);
     if (room > 0) {
         with_room_.insert(connection);
         if (waiting_count_ > 0) transport_.loop().at_turn_end(*this);
@@ -342,7 +342,7 @@ void Pool::ready(Connection& connection) noexcept {
 }
 
 void Pool::closed(Connection& connection) noexcept {
-    if (connection.by_load.linked) with_room_.erase(connection);
+    if (connection.by_load.linked()) with_room_.erase(connection);
     connections_.erase(connection);
     if (connection.was_ready && --ready_ == 0) bare_since_ = transport_.loop().now();
     transport_.retire(std::unique_ptr<Connection>{&connection});

@@ -43,7 +43,7 @@ public:
     [[nodiscard]] PendingOperation const* oldest() const noexcept { return list_.front(); }
     /// Harmless if it is not in the list.
     void remove(PendingOperation& operation) noexcept {
-        if (operation.links_.linked) list_.erase(operation);
+        if (operation.links_.linked()) list_.erase(operation);
     }
     [[nodiscard]] std::uint64_t next_id() noexcept { return ++last_id_; }
     [[nodiscard]] std::size_t size() const noexcept { return list_.size(); }

@@ -45,7 +45,7 @@ std::optional<Result<void>> Sampler::when_ready(SamplerWaiter& waiter) {
 }
 
 void Sampler::forget(SamplerWaiter& waiter) noexcept {
-    if (waiter.links_.linked) waiters_.erase(waiter);
+    if (waiter.links_.linked()) waiters_.erase(waiter);
 }
 
 void Sampler::on_ready(Result<void> outcome) {

@@ -86,10 +86,10 @@ public:
     void attach();
     /// `listener` is told when the client closes, once, unless it is forgotten before.
     void listen(CloseListener& listener) noexcept {
-        if (!listener.links_.linked) listeners_.push_back(listener);
+        if (!listener.links_.linked()) listeners_.push_back(listener);
     }
     void forget(CloseListener& listener) noexcept {
-        if (listener.links_.linked) listeners_.erase(listener);
+        if (listener.links_.linked()) listeners_.erase(listener);
     }
     /// Once the holder is ready, which is when the limits are known. Harmless to repeat.
     void prepare();
@@ -103,6 +103,10 @@ public:
     [[nodiscard]] RetryHandlers& handlers() noexcept { return *limits_->handlers; }
     [[nodiscard]] CancelQueue& cancels() noexcept { return limits_->cancels; }
     [[nodiscard]] FutureSurroundings const& futures() const noexcept { return limits_->futures; }
+    /// The lines of every submit.
+    [[nodiscard]] std::shared_ptr<Headers const> const& submit_headers() const noexcept {
+        return limits_->submit_headers;
+    }
     /// In [0, 1).
     [[nodiscard]] double chance() { return limits_->random.unit(); }
 
@@ -129,6 +133,7 @@ private:
         ByteBudget bytes;
         ByteBudget download;
         FutureSurroundings futures;
+        std::shared_ptr<Headers const> submit_headers;
         std::shared_ptr<BackoffGate> gate;
         std::shared_ptr<RetryHandlers> handlers;
         CancelQueue cancels;

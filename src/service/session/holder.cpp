@@ -319,7 +319,7 @@ void Holder::when_ready(ReadyWaiter& waiter) {
 }
 
 void Holder::forget(ReadyWaiter& waiter) noexcept {
-    if (waiter.links_.linked) waiters_.erase(waiter);
+    if (waiter.links_.linked()) waiters_.erase(waiter);
 }
 
 std::optional<Error> Holder::refusal(std::string_view operation) const {
@@ -377,7 +377,7 @@ Credential Holder::identity_token() const {
 void Holder::add(HolderPart& part) noexcept { parts_.push_back(part); }
 
 void Holder::remove(HolderPart& part) noexcept {
-    if (part.links_.linked) parts_.erase(part);
+    if (part.links_.linked()) parts_.erase(part);
 }
 
 void Holder::close(std::optional<Finish> finish, Done done) {
