@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 namespace tinkxx::net {
 namespace {
@@ -20,15 +21,27 @@ bool is_one_of(std::string_view name, std::array<std::string_view, N> const& nam
                        [&](auto candidate) { return equal_ignoring_case(name, candidate); });
 }
 
-bool is_token_char(char c) noexcept {
-    auto const u = static_cast<unsigned char>(c);
-    if ((u >= 'a' && u <= 'z') || (u >= 'A' && u <= 'Z') || (u >= '0' && u <= '9')) return true;
-    return std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
-}
+// What each byte may be part of.
+constexpr std::uint8_t in_name = 1;
+constexpr std::uint8_t in_value = 2;
+constexpr auto allowed = [] {
+    std::array<std::uint8_t, 256> table{};
+    for (unsigned c = 0; c < 256; ++c) {
+        if (c == '\t' || (c >= 0x20 && c != 0x7f)) table[c] |= in_value;
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) {
+            table[c] |= in_name;
+        }
+    }
+    for (char const c : std::string_view{"!#$%&'*+-.^_`|~"}) {
+        table[static_cast<unsigned char>(c)] |= in_name;
+    }
+    return table;
+}();
 
-bool is_value_char(char c) noexcept {
-    auto const u = static_cast<unsigned char>(c);
-    return u == '\t' || (u >= 0x20 && u != 0x7f);
+bool all_allowed(std::string_view text, std::uint8_t where) noexcept {
+    std::uint8_t all = where;
+    for (char const c : text) all &= allowed[static_cast<unsigned char>(c)];
+    return all == where;
 }
 
 }  // namespace
@@ -50,10 +63,10 @@ bool is_transport_header(std::string_view name) noexcept {
 std::string header_problem(Headers const& headers) {
     for (auto const& [name, value] : headers) {
         if (name.empty()) return "a header has an empty name";
-        if (!std::all_of(name.begin(), name.end(), is_token_char)) {
+        if (!all_allowed(name, in_name)) {
             return "the header name \"" + name + "\" holds a character that is not allowed there";
         }
-        if (!std::all_of(value.begin(), value.end(), is_value_char)) {
+        if (!all_allowed(value, in_value)) {
             return "the value of header \"" + name + "\" holds a control character";
         }
     }

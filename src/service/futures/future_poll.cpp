@@ -28,6 +28,11 @@ std::string seconds_of(std::chrono::nanoseconds time) {
     return failed == std::errc{} ? std::string{text.data(), end} : "0";
 }
 
+void add_poll_lines(Headers& lines, std::int64_t iteration, std::string_view request_type) {
+    lines.add("X-Tinker-Request-Iteration", std::to_string(iteration));
+    lines.add("X-Tinker-Request-Type", std::string{request_type});
+}
+
 wire::FutureAnswer classified(std::string_view content_type, std::string_view body) noexcept {
     try {
         return wire::classify_future_answer(content_type, body);
@@ -46,6 +51,18 @@ FutureSurroundings::FutureSurroundings(ServiceContext& context, ByteBudget& down
     auto lines = *http().json_headers();
     lines.set("Accept", "application/x-protobuf, application/json");
     protobuf_headers_ = std::make_shared<Headers const>(std::move(lines));
+}
+
+std::shared_ptr<Headers const> const& FutureSurroundings::first_poll_headers(
+    std::string_view request_type, bool protobuf) const {
+    for (auto const& each : first_polls_) {
+        if (each.request_type == request_type && each.protobuf == protobuf) return each.headers;
+    }
+    auto lines = *headers(protobuf);
+    add_poll_lines(lines, 0, request_type);
+    first_polls_.push_back(
+        {request_type, protobuf, std::make_shared<Headers const>(std::move(lines))});
+    return first_polls_.back().headers;
 }
 
 std::optional<std::chrono::nanoseconds> FutureSurroundings::billing_pause(
@@ -134,7 +151,7 @@ void FuturePoll::send() {
     order.operation.method = "POST";
     order.operation.path = path;
     order.url = around_->url();
-    order.common_headers = around_->headers(order_.protobuf_wanted);
+    order.common_headers = common_lines(iteration);
     order.headers = lines(iteration);
     order.body.head = std::make_shared<std::string const>(
         wire::encode_retrieve_future(order_.request_id, machine_->allow_metadata_only()));
@@ -146,12 +163,17 @@ void FuturePoll::send() {
     http_.start(std::move(order));
 }
 
+std::shared_ptr<Headers const> const& FuturePoll::common_lines(std::int64_t iteration) const {
+    if (iteration > 0) return around_->headers(order_.protobuf_wanted);
+    return around_->first_poll_headers(order_.request_type, order_.protobuf_wanted);
+}
+
 Headers FuturePoll::lines(std::int64_t iteration) const {
     auto lines = order_.headers;
-    lines.add("X-Tinker-Request-Iteration", std::to_string(iteration));
-    lines.add("X-Tinker-Request-Type", std::string{order_.request_type});
     if (iteration == 0) {
         lines.add("X-Tinker-Create-Promise-Roundtrip-Time", seconds_of(order_.submit_roundtrip));
+    } else {
+        add_poll_lines(lines, iteration, order_.request_type);
     }
     return lines;
 }
@@ -294,8 +316,9 @@ void FuturePoll::fail(ErrorDetails error) {
                 error.request_headers.emplace_back(name, value);
             }
         };
-        add(*around_->headers(order_.protobuf_wanted));
-        add(lines(std::max<std::int64_t>(machine_->polls() - 1, 0)));
+        auto const iteration = std::max<std::int64_t>(machine_->polls() - 1, 0);
+        add(*common_lines(iteration));
+        add(lines(iteration));
     }
     Error const told{std::move(error)};
     end();

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,10 @@ public:
     [[nodiscard]] std::shared_ptr<Headers const> const& headers(bool protobuf) const noexcept {
         return protobuf ? protobuf_headers_ : http().json_headers();
     }
+    /// As `headers`, with what the first poll for a promise of that type adds. The types are few,
+    /// and text that stays.
+    [[nodiscard]] std::shared_ptr<Headers const> const& first_poll_headers(
+        std::string_view request_type, bool protobuf) const;
     /// Asks whether a 402 is waited out, and logs what there is to say (R-SAMP-51).
     [[nodiscard]] std::optional<std::chrono::nanoseconds> billing_pause(Error const& error) const;
 
@@ -47,6 +52,12 @@ private:
     PollRules rules_;
     std::string url_;
     std::shared_ptr<Headers const> protobuf_headers_;
+    struct FirstPoll {
+        std::string_view request_type{};
+        bool protobuf{false};
+        std::shared_ptr<Headers const> headers{};
+    };
+    mutable std::deque<FirstPoll> first_polls_{};
     bool stopped_{false};
 };
 
@@ -162,6 +173,7 @@ private:
     void tell_queue_state(wire::QueueReport queue);
     void fail(ErrorDetails error);
     void end() noexcept;
+    [[nodiscard]] std::shared_ptr<Headers const> const& common_lines(std::int64_t iteration) const;
     [[nodiscard]] Headers lines(std::int64_t iteration) const;
 
     FutureSurroundings const* around_;

@@ -16,8 +16,8 @@ namespace {
 // A Content-Length is only a promise: never set aside more than this on its word.
 constexpr std::uint64_t most_reserved = std::uint64_t{1} << 20U;
 
-// The number of the attempt and the credential.
-constexpr std::size_t lines_per_attempt = 2;
+// The read timeout, the number of the attempt and the credential.
+constexpr std::size_t lines_per_attempt = 3;
 
 std::size_t announced_bytes(Headers const& headers) noexcept {
     auto const* text = headers.find("content-length");
@@ -66,16 +66,13 @@ void HttpCall::start(HttpOrder order) {
     if (!order_.common_headers) order_.common_headers = context_->headers();
     has_secrets_ = std::ranges::any_of(
         order_.headers, [](Header const& line) { return is_secret_header(line.name); });
-    order_.headers.reserve(order_.headers.size() + 2 + lines_per_attempt);
+    order_.headers.reserve(order_.headers.size() + 1);
     if (!order_.idempotency_key && !is_plain_read(order_.operation.method) &&
         !order_.headers.contains("x-idempotency-key")) {
         order_.idempotency_key = context_->new_idempotency_key();
     }
     if (order_.idempotency_key && !order_.idempotency_key->empty()) {
         order_.headers.set("X-Idempotency-Key", std::move(*order_.idempotency_key));
-    }
-    if (order_.timeouts.read.count() > 0) {
-        order_.headers.add("x-stainless-read-timeout", seconds_text(order_.timeouts.read));
     }
     if (context_->observed()) {
         context_->tell(&Observer::on_http_start, event<HttpStartEvent>());
@@ -107,7 +104,6 @@ void HttpCall::send(Credential const& credential) {
     credential_ = credential;
     Request request;
     request.method = order_.operation.method;
-    request.common_headers = order_.common_headers;
     request.url = order_.url;
     if (retry_->retries() >= order_.max_retries && !has_secrets_) {
         request.headers = std::move(order_.headers);  // nobody needs them any more
@@ -115,8 +111,13 @@ void HttpCall::send(Credential const& credential) {
         request.headers.reserve(order_.headers.size() + lines_per_attempt);
         for (auto const& line : order_.headers) request.headers.add(line.name, line.value);
     }
-    request.headers.add("x-stainless-retry-count", std::to_string(retry_->retries()));
-    if (credential) request.headers.add("X-API-Key", *credential);
+    if (retry_->retries() == 0) {
+        request.common_headers = context_->first_attempt_headers(order_.common_headers,
+                                                                 order_.timeouts.read, credential);
+    } else {
+        request.common_headers = order_.common_headers;
+        add_attempt_lines(request.headers, order_.timeouts.read, retry_->retries(), credential);
+    }
     request.body = order_.body;
     request.purpose = order_.purpose;
     request.timeouts = order_.timeouts;

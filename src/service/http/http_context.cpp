@@ -4,6 +4,7 @@
 #include "service/http/standard_headers.hpp"
 #include "service/uuid.hpp"
 
+#include <string_view>
 #include <utility>
 
 namespace tinkxx::service {
@@ -57,6 +58,23 @@ HttpContext::HttpContext(HttpConfig config, std::shared_ptr<detail::RuntimeCore>
 
 HttpContext::~HttpContext() = default;
 
+std::shared_ptr<Headers const> const& HttpContext::first_attempt_headers(
+    std::shared_ptr<Headers const> const& common, std::chrono::milliseconds read_timeout,
+    Credential const& credential) {
+    for (auto const& each : first_attempts_) {
+        if (each.common == common && each.read_timeout == read_timeout &&
+            each.credential == credential) {
+            return each.headers;
+        }
+    }
+    auto lines = *common;
+    add_attempt_lines(lines, read_timeout, 0, credential);
+    auto& place = first_attempts_[oldest_first_attempt_];
+    oldest_first_attempt_ = (oldest_first_attempt_ + 1) % first_attempts_.size();
+    place = {common, read_timeout, credential, std::make_shared<Headers const>(std::move(lines))};
+    return place.headers;
+}
+
 Random& HttpContext::random() {
     if (!random_) random_.emplace(scheduler().entropy("http"));
     return *random_;
@@ -65,7 +83,12 @@ Random& HttpContext::random() {
 double HttpContext::chance() { return random().unit(); }
 
 std::string HttpContext::new_idempotency_key() {
-    return "stainless-cpp-retry-" + random_uuid(random());
+    constexpr std::string_view prefix = "stainless-cpp-retry-";
+    std::string key(prefix.size() + uuid_size, '\0');
+    prefix.copy(key.data(), prefix.size());
+    auto const high = random().next();
+    write_uuid(key.data() + prefix.size(), high, random().next());
+    return key;
 }
 
 bool HttpContext::logs(LogLevel level) const noexcept {

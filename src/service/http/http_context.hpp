@@ -13,6 +13,9 @@
 #include "service/http/scrubber.hpp"
 #include "service/random.hpp"
 
+#include <array>
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,6 +65,12 @@ public:
     [[nodiscard]] std::shared_ptr<Headers const> const& json_headers() const noexcept {
         return json_headers_;
     }
+    /// `common` with the lines that every first attempt has: its read timeout (none if zero), its
+    /// number, and the credential (none if null). Made once for each combination in use, so that a
+    /// request costs no lines of its own for them.
+    [[nodiscard]] std::shared_ptr<Headers const> const& first_attempt_headers(
+        std::shared_ptr<Headers const> const& common, std::chrono::milliseconds read_timeout,
+        Credential const& credential);
     /// Lines for requests to somebody else: who we are, and nothing of the caller's. Any thread.
     [[nodiscard]] std::shared_ptr<Headers const> const& foreign_headers() const noexcept {
         return foreign_headers_;
@@ -106,6 +115,15 @@ private:
     std::shared_ptr<Headers const> headers_;
     std::shared_ptr<Headers const> json_headers_;
     std::shared_ptr<Headers const> foreign_headers_;
+
+    struct FirstAttempt {
+        std::shared_ptr<Headers const> common{};
+        std::chrono::milliseconds read_timeout{};
+        Credential credential{};
+        std::shared_ptr<Headers const> headers{};
+    };
+    std::array<FirstAttempt, 8> first_attempts_{};
+    std::size_t oldest_first_attempt_{0};
 
     RejectionBudget rejections_{};
     DeprecationNotes notes_{};

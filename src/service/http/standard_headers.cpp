@@ -66,6 +66,15 @@ Headers standard_headers(std::string_view sdk_version) {
     };
 }
 
+void add_attempt_lines(Headers& lines, std::chrono::milliseconds read_timeout, int retries,
+                       Credential const& credential) {
+    if (read_timeout.count() > 0) {
+        lines.add("x-stainless-read-timeout", seconds_text(read_timeout));
+    }
+    lines.add("x-stainless-retry-count", std::to_string(retries));
+    if (credential) lines.add("X-API-Key", *credential);
+}
+
 std::string seconds_text(std::chrono::milliseconds time) {
     auto text = std::to_string(time.count() / 1000);
     if (auto const rest = time.count() % 1000; rest != 0) {

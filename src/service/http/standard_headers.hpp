@@ -2,6 +2,8 @@
 
 #include <tinkxx/transport.hpp>
 
+#include "service/http/credentials.hpp"
+
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -17,6 +19,11 @@ inline constexpr std::string_view parity_version = "0.36.0";
 
 /// `tinkxx/<version>`.
 [[nodiscard]] std::string user_agent();
+
+/// What an attempt adds to a client's lines: the read timeout unless it is zero, how many attempts
+/// came before, and the credential unless it is null.
+void add_attempt_lines(Headers& lines, std::chrono::milliseconds read_timeout, int retries,
+                       Credential const& credential);
 
 /// Seconds in the shortest form: `60`, `0.25`.
 [[nodiscard]] std::string seconds_text(std::chrono::milliseconds time);

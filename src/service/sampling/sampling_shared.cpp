@@ -5,6 +5,14 @@
 #include <utility>
 
 namespace tinkxx::service {
+namespace {
+
+std::shared_ptr<Headers const> with_backpressure(Headers lines) {
+    lines.add("X-Tinker-Sampling-Backpressure", "1");
+    return std::make_shared<Headers const>(std::move(lines));
+}
+
+}  // namespace
 
 SamplingShared::Limits::Limits(SamplingShared& shared, Holder& holder)
     : count{shared.settings_.count.value_or(default_count)},
@@ -12,6 +20,7 @@ SamplingShared::Limits::Limits(SamplingShared& shared, Holder& holder)
       bytes{holder.sample_bytes_budget()},
       download{holder.download_budget()},
       futures{holder.context(), download, PollRules{.backoff = shared.settings_.poll_backoff}},
+      submit_headers{with_backpressure(*holder.http().json_headers())},
       gate{holder.http().runtime().part<BackoffGates>()->get(
           holder.endpoint_key(), std::string{holder.credential_identity()})},
       handlers{holder.http().runtime().part<RetryHandlers>()},
