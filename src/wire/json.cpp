@@ -421,6 +421,12 @@ void JsonOut::key(std::string_view name) {
     *out_ += ':';
 }
 
+void JsonOut::plain_key(std::string_view name) {
+    auto& out = *out_;
+    auto const last = out.empty() ? ',' : out.back();
+    out.append(last == '{' || last == ',' ? "\"" : ",\"").append(name).append("\":");
+}
+
 void JsonOut::null() {
     comma();
     *out_ += "null";

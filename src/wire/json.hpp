@@ -226,6 +226,11 @@ public:
     void close_array() { *out_ += ']'; }
     /// The name of the member whose value comes next.
     void key(std::string_view name);
+    /// As above; a literal holds nothing that needs an escape.
+    template <std::size_t size>
+    void key(char const (&name)[size]) {
+        plain_key({name, size - 1});
+    }
 
     void null();
     void value(bool truth);
@@ -256,18 +261,19 @@ public:
     void list(std::span<float const> numbers);
     void list(std::span<std::string const> texts);
 
-    template <class T>
-    void member(std::string_view name, T const& content) {
+    template <class Name, class T>
+    void member(Name const& name, T const& content) {
         key(name);
         value(content);
     }
     /// Left out if there is none, as R-WIRE-02 wants.
-    template <class T>
-    void member(std::string_view name, std::optional<T> const& content) {
+    template <class Name, class T>
+    void member(Name const& name, std::optional<T> const& content) {
         if (content) member(name, *content);
     }
 
 private:
+    void plain_key(std::string_view name);
     void open(char bracket);
     void comma();
     void integer(std::int64_t number);

@@ -89,18 +89,18 @@ bool is_empty(ModelInput const& prompt) {
 std::optional<ErrorDetails> prompt_problem(ModelInput const& prompt) {
     if (is_empty(prompt)) return bad_argument("prompt", "empty", "give at least one token");
     for (std::size_t i = 0; i < prompt.chunks.size(); ++i) {
-        auto const place = "prompt.chunks[" + std::to_string(i) + "]";
+        auto const place = [&] { return "prompt.chunks[" + std::to_string(i) + "]"; };
         std::optional<std::int64_t> expected;
         if (auto const* image = std::get_if<ImageChunk>(&prompt.chunks[i])) {
             expected = image->expected_tokens;
         } else if (auto const* pointer = std::get_if<ImageAssetPointerChunk>(&prompt.chunks[i])) {
             expected = pointer->expected_tokens;
             if (!valid_utf8(pointer->location)) {
-                return bad_argument(place + ".location", "no UTF-8", "JSON carries UTF-8 only");
+                return bad_argument(place() + ".location", "no UTF-8", "JSON carries UTF-8 only");
             }
         }
         if (expected && *expected < 0) {
-            return bad_argument(place + ".expected_tokens", std::to_string(*expected),
+            return bad_argument(place() + ".expected_tokens", std::to_string(*expected),
                                 "give 0 or more, or none");
         }
     }
@@ -265,7 +265,9 @@ Result<Submitted> decode_submitted(std::string_view json) {
     if (scan.complete() && !promise && completed && !result.empty()) {
         return Submitted{.result = result};
     }
-    return decode_json<Submitted>("asample", json);
+    std::array<unsigned char, 2048> buffer;
+    boost::json::monotonic_resource memory{buffer.data(), buffer.size()};
+    return decode_json<Submitted>("asample", json, Doubles::exact, &memory);
 }
 
 static void read(JsonIn const& in, StopReason& out) {
