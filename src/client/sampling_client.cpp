@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace tinkxx {
@@ -26,14 +27,33 @@ std::optional<std::int64_t> known_length(ModelInput const& prompt) {
     }
 }
 
+/// Equal settings, one after the other, are one object.
+std::shared_ptr<service::SampleSettings const> shared_settings(SamplingParams params,
+                                                               SampleOptions options) {
+    thread_local std::shared_ptr<service::SampleSettings const> last;
+    service::SampleSettings settings{std::move(params), std::move(options)};
+    if (settings.options.target_prompt_logprobs) {  // large, and hardly ever the same
+        return std::make_shared<service::SampleSettings const>(std::move(settings));
+    }
+    if (!last || !(*last == settings)) {
+        last = std::make_shared<service::SampleSettings const>(std::move(settings));
+    }
+    return last;
+}
+
+bool is_default(CallOptions const& call) {
+    return call.retry == RetryOverrides{} && call.deadline.count() == 0 &&
+           call.on_queue_state.empty() && call.queue_warnings && call.metadata.empty();
+}
+
 Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
-                             TracePropagator const& propagator, std::string operation,
+                             TracePropagator const& propagator, std::string_view operation,
                              ModelInput prompt, SamplingParams params, SampleOptions options,
                              CallOptions call, bool may_bypass_handler) {
     Promise<SampleResponse> promise{runtime};
     auto future = promise.get_future();
     auto const refuse = [&](ErrorDetails error) {
-        error.message = operation + ": " + error.message;
+        error.message = std::string{operation} + ": " + error.message;
         promise.set_error(Error{std::move(error)});
     };
     if (auto problem = wire::sample_problem(prompt, params, options)) {
@@ -68,14 +88,16 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
     }
     service::SampleOrder order;
     order.place = *std::move(place);
-    order.operation = std::move(operation);
+    order.operation = operation;
     order.prompt_bytes = wire::estimate_prompt_bytes(prompt);
-    order.prompt_length = known_length(prompt);
+    order.prompt_length = known_length(prompt).value_or(-1);
     order.prompt = std::move(prompt);
-    order.params = std::move(params);
-    order.options = std::move(options);
-    order.call = std::move(call);
-    order.headers = client::trace_headers(sampler.shared().http(), propagator);
+    order.settings = shared_settings(std::move(params), std::move(options));
+    auto headers = client::trace_headers(sampler.shared().http(), propagator);
+    if (headers.size() > 0 || !is_default(call)) {
+        order.extras =
+            std::make_unique<service::SampleExtras const>(std::move(call), std::move(headers));
+    }
     order.may_bypass_handler = may_bypass_handler;
     auto const operation_object = std::make_shared<service::SampleOperation>(
         sampler.shared_from_this(), std::move(order), std::move(promise));
@@ -234,7 +256,7 @@ Future<SampleResponse> SamplingClient::sample_async(ModelInput prompt, SamplingP
 void SamplingClient::sample_async(ModelInput prompt, SamplingParams params, SampleOptions options,
                                   std::function<void(Result<SampleResponse>)> done) const {
     auto pending = sample(std::move(prompt), std::move(params), std::move(options));
-    (void)pending.then_result(std::move(done));
+    detail::notify(std::move(pending), std::move(done));
 }
 
 Future<std::vector<std::optional<float>>> SamplingClient::compute_logprobs(

@@ -1,8 +1,9 @@
 #pragma once
 
+#include "base/intrusive_list.hpp"
+#include "base/recycled.hpp"
 #include "net/content_decoder.hpp"
 #include "net/header_block.hpp"
-#include "base/intrusive_list.hpp"
 
 #include <tinkxx/transport.hpp>
 
@@ -24,7 +25,7 @@ struct Site;
 ///
 /// It lives until the end of the turn in which it ended, so that whoever is in the middle of
 /// handing it something can still look at it.
-class Exchange final : public Timer {
+class Exchange final : public Timer, public base::Recycled<Exchange, 1024> {
 public:
     Exchange(NetTransport& transport, Request request, ReplySink& sink, Call call);
 
@@ -44,7 +45,7 @@ public:
     [[nodiscard]] bool paused() const noexcept { return paused_; }
 
     base::ListLinks<Exchange> links{};  ///< in the queue of `pool`, or among those of `connection`
-    Pool* pool{nullptr};          ///< whose queue or quota it is in
+    Pool* pool{nullptr};                ///< whose queue or quota it is in
     Connection* connection{nullptr};
     /// HTTP/2: the stream, how much of the body went into frames, and where in the connection's
     /// output its first and last byte lie.

@@ -205,6 +205,31 @@ template <class Kind, class U, class T, class Fn>
     return future;
 }
 
+/// Calls `fn(Result<T>)` without a future of its own. What it throws is logged by the runtime.
+template <class T, class Fn>
+class Notify final : public Continuation {
+public:
+    explicit Notify(Fn fn) : Continuation{Where::executor}, fn_{std::move(fn)} {}
+    void run(StateBase& base) override {
+        std::unique_ptr<Notify> const own{this};
+        auto& state = static_cast<State<T>&>(base);
+        if (auto const* error = state.error()) {
+            fn_(Result<T>{*error});
+        } else {
+            fn_(Result<T>{std::move(state.value())});
+        }
+    }
+    void drop() noexcept override { delete this; }
+
+private:
+    Fn fn_;
+};
+
+template <class T, class Fn>
+void notify(Future<T> future, Fn fn) {
+    FutureAccess::take(future)->attach(ContinuationPtr{new Notify<T, Fn>{std::move(fn)}});
+}
+
 /// Waits for several futures: collects their values, and ends all by the first failure.
 ///
 /// Parts complete on any threads at once. Each writes its own value only; the count of those that

@@ -16,7 +16,9 @@ constexpr std::int64_t cost_of(std::int64_t bytes) noexcept {
 
 }  // namespace
 
-PermitWaiter::~PermitWaiter() {
+PermitWaiter::~PermitWaiter() { stop_waiting(); }
+
+void PermitWaiter::stop_waiting() noexcept {
     if (limit_ != nullptr) limit_->forget(*this);
 }
 

@@ -24,6 +24,8 @@ public:
     virtual void on_permit() = 0;
 
     [[nodiscard]] bool waits() const noexcept { return limit_ != nullptr; }
+    /// Harmless if it does not wait.
+    void stop_waiting() noexcept;
 
 protected:
     virtual ~PermitWaiter();

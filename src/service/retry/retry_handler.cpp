@@ -36,6 +36,7 @@ bool HandledCall::enter(std::shared_ptr<RetryHandler> handler,
 }
 
 void HandledCall::on_permit() {
+    if (place_ != Place::waiting) return on_other_permit();
     has_permit_ = true;
     handler_->entered(*this);
     on_entered();
@@ -82,7 +83,7 @@ void RetryHandler::left(HandledCall& call, bool success) noexcept {
         ++processed_;
         last_progress_ = scheduler_.now();
     }
-    if (call.links_.linked) {
+    if (call.links_.linked()) {
         watched_.erase(call);
         auto const timeout = timeouts_.find(call.config_->progress_timeout);
         if (--timeout->second == 0) timeouts_.erase(timeout);

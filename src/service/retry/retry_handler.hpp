@@ -65,6 +65,17 @@ public:
 protected:
     virtual ~HandledCall() { leave(false); }
     virtual void on_entered() = 0;
+    /// For the permits of other limits, while it does not wait for the handler's; told by
+    /// `on_other_permit`. One waiter serves both, since calls may wait by the million.
+    [[nodiscard]] PermitWaiter& permit_waiter() noexcept { return *this; }
+    virtual void on_other_permit() {}
+    /// Null outside.
+    [[nodiscard]] RetryHandler* handler() const noexcept { return handler_.get(); }
+    /// The settings of this call: those it entered with, or those of a call that never enters.
+    [[nodiscard]] RetryConfig const& config() const noexcept { return *config_; }
+    void configure(std::shared_ptr<RetryConfig const> config) noexcept {
+        config_ = std::move(config);
+    }
     /// The watchdog found that nothing succeeds (R-RETRY-34). May leave and destroy.
     virtual void on_stuck(std::chrono::milliseconds progress_timeout) = 0;
     /// For the handler's progress lines.

@@ -1,13 +1,19 @@
 #include "service/sampling/sample_operation.hpp"
 
+#include "base/recycled.hpp"
+#include "service/futures/completion_poll.hpp"
 #include "service/http/retry_after.hpp"
 #include "service/retry/user_error.hpp"
+#include "service/session/service_call.hpp"
 #include "wire/future.hpp"
 
 #include <boost/json/object.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace tinkxx::service {
 namespace {
@@ -34,8 +40,8 @@ ErrorDetails with_note(Error const& error, RetryVerdict const& verdict) {
 
 std::shared_ptr<std::string const> encode_tail(SampleOrder const& order, bool stability,
                                                wire::Members members) {
-    return std::make_shared<std::string const>(
-        wire::encode_sample_tail(order.prompt, order.params, order.options, stability, members));
+    return std::make_shared<std::string const>(wire::encode_sample_tail(
+        order.prompt, order.settings->params, order.settings->options, stability, members));
 }
 
 /// Whether a request without the members newer than 0.25.0 would ask for the same.
@@ -74,6 +80,66 @@ Result<SampleResponse> decode_body(std::string_view body, bool protobuf) {
 
 }  // namespace
 
+CallOptions const& SampleOrder::call() const noexcept {
+    static CallOptions const none{};
+    return extras ? extras->call : none;
+}
+
+Headers const& SampleOrder::headers() const noexcept {
+    static Headers const none{};
+    return extras ? extras->headers : none;
+}
+
+struct SampleOperation::Dispatched final : public base::Recycled<Dispatched, 1024>,
+                                           private ServiceCall::Listener,
+                                           private FuturePoll::Listener,
+                                           private CompletionWaiter {
+    Dispatched(SampleOperation& owner, CountLimit& limit) : operation{owner}, count{limit} {}
+
+    ServiceCall& new_call(ServiceContext& context) {
+        ServiceCall::Listener& listener = *this;
+        return request.emplace<ServiceCall>(context, listener);
+    }
+    FuturePoll& new_poll(FutureSurroundings const& around) {
+        FuturePoll::Listener& listener = *this;
+        return request.emplace<FuturePoll>(around, listener);
+    }
+    [[nodiscard]] ServiceCall* call() noexcept { return std::get_if<ServiceCall>(&request); }
+    [[nodiscard]] FuturePoll* poll() noexcept { return std::get_if<FuturePoll>(&request); }
+    void drop_request() noexcept { request.emplace<std::monostate>(); }
+    [[nodiscard]] CompletionWaiter& completion_waiter() noexcept { return *this; }
+
+    void on_response(HttpResponse response) override { operation.submitted(response); }
+    void on_error(Error error) override {
+        if (poll() != nullptr) return operation.attempt_failed(operation.named(error));
+        operation.submit_failed(error);
+    }
+    void on_result(FutureResult result) override { operation.retrieved(std::move(result)); }
+    void on_queue_state(QueueState state, std::string const& reason) override {
+        operation.queue_reported(state, reason);
+    }
+    void on_completion(Completed completed) override { operation.completed(completed); }
+
+    SampleOperation& operation;
+    Permit count;
+    Permit throttled{};
+    Permit bytes{};
+    std::int64_t byte_cost{0};
+    /// The submit, then the poll for its result.
+    std::variant<std::monostate, ServiceCall, FuturePoll> request{};
+    TimePoint submit_started{};
+    std::string request_id{};
+    std::optional<std::vector<std::string>> sequence_ids{};
+    std::optional<QueueState> queue_state{};
+    std::string queue_reason{};
+    bool waits_for_completion{false};
+};
+
+std::string const& SampleOperation::request_id() const noexcept {
+    static std::string const none;
+    return dispatched_ ? dispatched_->request_id : none;
+}
+
 SampleOperation::SampleOperation(std::shared_ptr<Sampler> sampler, SampleOrder order,
                                  Promise<SampleResponse> promise)
     : sampler_{std::move(sampler)}, order_{std::move(order)}, promise_{std::move(promise)} {}
@@ -103,10 +169,10 @@ void SampleOperation::begin() {
     id_ = sampler_->pending().next_id();
     sampler_->pending().add(*this);
     auto const limit =
-        order_.call.deadline.count() > 0 ? order_.call.deadline : sampler_->deadline();
+        order_.call().deadline.count() > 0 ? order_.call().deadline : sampler_->deadline();
     if (limit.count() > 0) {
-        deadline_.at = started_ + limit;
-        scheduler.arm(deadline_, deadline_.at, Precision::coarse);
+        deadline_ = std::make_unique<Deadline>(*this, started_ + limit);
+        scheduler.arm(*deadline_, deadline_->at, Precision::coarse);
     }
     if (auto const ready = sampler_->when_ready(*this)) return on_sampler(*ready);
     enter_stage(sampler_->stage());
@@ -114,11 +180,16 @@ void SampleOperation::begin() {
 
 void SampleOperation::on_sampler(Result<void> outcome) {
     if (!outcome) return end(named(outcome.error()));
-    config_ = sampler_->config_for(order_.call.retry);
+    auto config = sampler_->config_for(order_.call().retry);
     bypass_handler_ = order_.may_bypass_handler && sampler_->no_retries();
-    if (bypass_handler_) return attempt();
-    handler_ = sampler_->handler_for(*config_, order_.call.retry);
-    if (enter(handler_, config_, sampler_->stuck_detection())) return attempt();
+    if (bypass_handler_) {
+        configure(std::move(config));
+        return attempt();
+    }
+    auto handler = sampler_->handler_for(*config, order_.call().retry);
+    if (enter(std::move(handler), std::move(config), sampler_->stuck_detection())) {
+        return attempt();
+    }
     enter_stage(Stage::waiting_for_slot);
 }
 
@@ -128,14 +199,14 @@ void SampleOperation::attempt() {
     if (sampler_->shared().ending()) return;
     ++attempt_;
     attempt_started_ = sampler_->scheduler().now();
-    if (handler_) handler_->progress(*this);
+    if (handler() != nullptr) handler()->progress(*this);
     if (sampler_->observed()) {
         sampler_->tell(&Observer::on_attempt_start, event<AttemptStartEvent>());
     }
     if (auto breaker = sampler_->plan().breaker) {
         auto admitted = breaker->admit();
         if (!admitted) return attempt_failed(named(admitted.error()));
-        admitted_ = *std::move(admitted);
+        admitted_ = std::make_unique<CircuitBreaker::Permit>(*std::move(admitted));
     }
     seq_id_ = sampler_->next_seq_id();  // R-SAMP-04: before any waiting
     step_ = Step::count;
@@ -148,26 +219,31 @@ void SampleOperation::advance() {
     auto const now = shared.scheduler().now();
     switch (step_) {
         case Step::count:
-            if (!shared.count().acquire(waiter_)) return enter_stage(Stage::waiting_for_count);
-            count_ = Permit{shared.count()};
-            step_ = Step::throttled;
+            if (!shared.count().acquire(permit_waiter())) {
+                return enter_stage(Stage::waiting_for_count);
+            }
+            count_granted();
             [[fallthrough]];
         case Step::throttled:
             if (shared.gate().recent(now)) {
-                if (!shared.throttled().acquire(waiter_)) return enter_stage(Stage::throttled);
-                throttled_ = Permit{shared.throttled()};
+                if (!shared.throttled().acquire(permit_waiter())) {
+                    return enter_stage(Stage::throttled);
+                }
+                dispatched_->throttled = Permit{shared.throttled()};
             }
             step_ = Step::bytes;
             [[fallthrough]];
-        case Step::bytes:
-            byte_cost_ = order_.prompt_bytes;
-            if (shared.gate().recent(now)) byte_cost_ *= recent_backoff_cost;
-            if (!shared.bytes().acquire(waiter_, byte_cost_)) {
+        case Step::bytes: {
+            auto& cost = dispatched_->byte_cost;
+            cost = order_.prompt_bytes;
+            if (shared.gate().recent(now)) cost *= recent_backoff_cost;
+            if (!shared.bytes().acquire(permit_waiter(), cost)) {
                 return enter_stage(Stage::waiting_for_bytes);
             }
-            bytes_ = Permit{shared.bytes(), byte_cost_};
+            dispatched_->bytes = Permit{shared.bytes(), cost};
             step_ = Step::encode;
             [[fallthrough]];
+        }
         case Step::encode:
             if (!encode()) return enter_stage(Stage::encoding);
             step_ = Step::gate;
@@ -190,19 +266,28 @@ void SampleOperation::advance() {
     }
 }
 
-void SampleOperation::granted() {
+void SampleOperation::count_granted() {
+    auto& count = sampler_->shared().count();
+    if (dispatched_) {
+        dispatched_->count = Permit{count};
+    } else {
+        dispatched_ = std::make_unique<Dispatched>(*this, count);
+    }
+    step_ = Step::throttled;
+}
+
+void SampleOperation::on_other_permit() {
     auto& shared = sampler_->shared();
     switch (step_) {
         case Step::count:
-            count_ = Permit{shared.count()};
-            step_ = Step::throttled;
+            count_granted();
             break;
         case Step::throttled:
-            throttled_ = Permit{shared.throttled()};
+            dispatched_->throttled = Permit{shared.throttled()};
             step_ = Step::bytes;
             break;
         default:
-            bytes_ = Permit{shared.bytes(), byte_cost_};
+            dispatched_->bytes = Permit{shared.bytes(), dispatched_->byte_cost};
             step_ = Step::encode;
             break;
     }
@@ -242,45 +327,43 @@ void SampleOperation::submit() {
     HttpOrder order;
     order.operation = {.method = "POST", .path = std::string{Sampler::submit_path}};
     order.url = sampler_->submit_url();
-    order.common_headers = shared.http().json_headers();
-    order.headers = order_.headers;
-    order.headers.add("X-Tinker-Sampling-Backpressure", "1");
+    order.common_headers = shared.submit_headers();
+    order.headers = order_.headers();
     order.body.head =
         std::make_shared<std::string const>(wire::encode_sample_head(sampler_->id(), seq_id_));
     order.body.tail = tail_;
     order.purpose = Purpose::sample;
     order.timeouts = shared.http().config().timeouts;
     order.max_retries = 0;
-    order.metadata = order_.call.metadata;
-    submit_started_ = shared.scheduler().now();
+    order.metadata = order_.call().metadata;
+    dispatched_->submit_started = shared.scheduler().now();
     enter_stage(Stage::submitting);
-    ServiceCall::Listener& listener = *this;
-    call_ = std::make_unique<ServiceCall>(shared.context(), listener);
-    call_->start(std::move(order), retries() ? Repeat::sample_submit : Repeat::once);
+    dispatched_->new_call(shared.context())
+        .start(std::move(order), retries() ? Repeat::sample_submit : Repeat::once);
 }
 
-void SampleOperation::on_response(HttpResponse response) {
-    sampler_->shared().gate().accepted(submit_started_);
-    auto submitted = wire::decode_submitted(response.body);
-    if (!submitted) return attempt_failed(named(submitted.error()));
-    if (submitted->result.empty()) return accepted(*std::move(submitted));
+void SampleOperation::submitted(HttpResponse const& response) {
+    sampler_->shared().gate().accepted(dispatched_->submit_started);
+    auto answer = wire::decode_submitted(response.body);
+    if (!answer) return attempt_failed(named(answer.error()));
+    if (answer->result.empty()) return accepted(*std::move(answer));
     // Some servers answer at once (R-SAMP-03).
     auto const keep_alive = shared_from_this();
-    auto inlined = wire::decode_sample_json(submitted->result);
+    auto inlined = wire::decode_sample_json(answer->result);
     release_permits();
     if (!finished_) decoded(std::move(inlined), false);
 }
 
-void SampleOperation::on_error(Error error) {
-    if (poll_) return attempt_failed(named(error));
+void SampleOperation::submit_failed(Error const& error) {
     auto const status = error.http_status().value_or(0);
     if (status == 429 || status == 402) return refused(error);
     auto& shared = sampler_->shared();
     bool const stability = sampler_->record_stability_info();
     if (status == 422 && tail_members_ == wire::Members::newest && names_new_member(error.body())) {
-        if (fits_old_members(order_.options, stability) && !order_.prompt.chunks.empty()) {
+        if (fits_old_members(order_.settings->options, stability) &&
+            !order_.prompt.chunks.empty()) {
             shared.only_old_members();
-            call_.reset();
+            dispatched_->drop_request();
             step_ = Step::encode;
             return advance();
         }
@@ -301,7 +384,7 @@ void SampleOperation::refused(Error const& error) {
         if (!verdict.line.empty()) shared.http().log(verdict.level, verdict.line);
         if (!verdict.pause || !retries()) return attempt_failed(named(error));
     } else if (auto const report = wire::decode_queue_report(error.body())) {
-        on_queue_state(report->state, report->reason);
+        queue_reported(report->state, report->reason);
     }
     nanoseconds duration = order_.prompt_bytes <= small_prompt_bytes
                                ? nanoseconds{small_prompt_backoff}
@@ -313,7 +396,7 @@ void SampleOperation::refused(Error const& error) {
         details.retry_after = std::chrono::ceil<std::chrono::milliseconds>(duration);
         return attempt_failed(named(Error{std::move(details)}));
     }
-    call_.reset();
+    dispatched_->drop_request();
     step_ = Step::gate;
     why_ = error.what();
     if (billing) enter_stage(Stage::billing_pause, why_);
@@ -321,62 +404,61 @@ void SampleOperation::refused(Error const& error) {
 }
 
 void SampleOperation::accepted(wire::Submitted submitted) {
-    request_id_ = std::move(submitted.request_id);
-    sequence_ids_ = std::move(submitted.sample_sequence_ids);
-    call_.reset();
+    dispatched_->request_id = std::move(submitted.request_id);
+    dispatched_->sequence_ids = std::move(submitted.sample_sequence_ids);
+    dispatched_->drop_request();
     order_.prompt = {};  // only the tail is needed from here on
     auto const keep_alive = shared_from_this();
     release_permits();  // which lets others go on
     if (finished_) return;
     if (auto* const completions = sampler_->completions()) {
-        waits_for_completion_ = true;
+        dispatched_->waits_for_completion = true;
         enter_stage(Stage::waiting_for_completion);
-        return completions->wait(*this, request_id_);
+        return completions->wait(dispatched_->completion_waiter(), dispatched_->request_id);
     }
     poll(0);
 }
 
-void SampleOperation::on_completion(Completed completed) {
-    waits_for_completion_ = false;
+void SampleOperation::completed(Completed completed) {
+    dispatched_->waits_for_completion = false;
     poll(completed.payload_bytes);
 }
 
 void SampleOperation::poll(std::int64_t known_bytes) {
     auto& shared = sampler_->shared();
     FutureOrder order;
-    order.request_id = request_id_;
+    order.request_id = dispatched_->request_id;
     order.request_type = "Sample";
     order.protobuf_wanted = true;
-    order.submit_roundtrip = shared.scheduler().now() - submit_started_;
+    order.submit_roundtrip = shared.scheduler().now() - dispatched_->submit_started;
     order.known_payload_bytes = known_bytes;
-    order.headers = order_.headers;
-    order.metadata = order_.call.metadata;
-    FuturePoll::Listener& listener = *this;
-    poll_ = std::make_unique<FuturePoll>(shared.futures(), listener);
+    order.headers = order_.headers();
+    order.metadata = order_.call().metadata;
+    auto& future = dispatched_->new_poll(shared.futures());
     enter_stage(Stage::polling);
-    poll_->start(std::move(order));
+    future.start(std::move(order));
 }
 
-void SampleOperation::on_queue_state(QueueState state, std::string const& reason) {
+void SampleOperation::queue_reported(QueueState state, std::string const& reason) {
     QueueStateEvent told;
     told.state = state;
     told.reason = sampler_->reason_for(state, reason);
-    told.request_id = request_id_;
+    told.request_id = dispatched_->request_id;
     told.request_type = "Sample";
     told.owner_id = sampler_->id();
-    told.changed = queue_state_ != state || queue_reason_ != reason;
-    told.metadata = sampler_->metadata(order_.call.metadata);
-    queue_state_ = state;
-    queue_reason_ = reason;
-    if (order_.call.queue_warnings) sampler_->warn_of_queue(state, reason);
-    for (auto const& handler : order_.call.on_queue_state) {
+    told.changed = dispatched_->queue_state != state || dispatched_->queue_reason != reason;
+    told.metadata = sampler_->metadata(order_.call().metadata);
+    dispatched_->queue_state = state;
+    dispatched_->queue_reason = reason;
+    if (order_.call().queue_warnings) sampler_->warn_of_queue(state, reason);
+    for (auto const& handler : order_.call().on_queue_state) {
         sampler_->call_back([handler, told] { handler(told); });
     }
     if (sampler_->observed()) sampler_->tell(&Observer::on_queue_state, std::move(told));
 }
 
-void SampleOperation::on_result(FutureResult result) {
-    if (auto* const completions = sampler_->completions()) completions->retrieved(request_id_);
+void SampleOperation::retrieved(FutureResult result) {
+    if (auto* const completions = sampler_->completions()) completions->retrieved(request_id());
     decode(std::move(result));
 }
 
@@ -384,7 +466,7 @@ void SampleOperation::decode(FutureResult result) {
     if (result.protobuf && result.size <= decode_on_loop_bytes) {
         return decoded(decode_body(result.view(), true), true);
     }
-    poll_.reset();
+    dispatched_->drop_request();
     enter_stage(Stage::decoding);
     sampler_->runtime().run_callback([operation = shared_from_this(), result = std::move(result)] {
         auto response = decode_body(result.view(), result.protobuf);
@@ -398,11 +480,14 @@ void SampleOperation::decode(FutureResult result) {
 
 void SampleOperation::decoded(Result<SampleResponse> response, bool protobuf) {
     if (response) {
-        response = wire::complete_sample(*std::move(response), sequence_ids_, order_.prompt_length,
-                                         order_.options, sampler_->record_stability_info());
+        auto const length = order_.prompt_length;
+        response =
+            wire::complete_sample(*std::move(response), dispatched_->sequence_ids,
+                                  length < 0 ? std::nullopt : std::optional{length},
+                                  order_.settings->options, sampler_->record_stability_info());
     }
     if (!response) {
-        sampler_->report_undecodable(response.error(), request_id_, protobuf);
+        sampler_->report_undecodable(response.error(), request_id(), protobuf);
         return attempt_failed(named(response.error()));
     }
     if (admitted_) admitted_->succeeded();
@@ -418,9 +503,10 @@ void SampleOperation::attempt_failed(Error error) {
     auto const keep_alive = shared_from_this();
     if (admitted_) admitted_->failed(error);
     admitted_.reset();
-    if (auto* const completions = sampler_->completions();
-        completions != nullptr && poll_ && !request_id_.empty()) {
-        completions->retrieved(request_id_);
+    if (auto* const completions = sampler_->completions(); completions != nullptr && dispatched_ &&
+                                                           dispatched_->poll() != nullptr &&
+                                                           !request_id().empty()) {
+        completions->retrieved(request_id());
     }
     drop_attempt();
     release_permits();
@@ -433,7 +519,7 @@ void SampleOperation::attempt_failed(Error error) {
         }
         return end(std::move(error));
     }
-    auto const verdict = handler_->judge(*config_, error, attempt_, sampler_->shared().chance());
+    auto const verdict = handler()->judge(config(), error, attempt_, sampler_->shared().chance());
     report_attempt(error, verdict.retry);
     if (!verdict.retry) {
         if (sampler_->observed()) {
@@ -441,7 +527,8 @@ void SampleOperation::attempt_failed(Error error) {
             told.error = error;
             sampler_->tell(&Observer::on_attempt_failed, std::move(told));
         }
-        sampler_->log(LogLevel::error, order_.operation + " failed for good: " + error.what());
+        sampler_->log(LogLevel::error,
+                      std::string{order_.operation} + " failed for good: " + error.what());
         return end(Error{with_note(error, verdict)});
     }
     if (sampler_->observed()) {
@@ -451,7 +538,8 @@ void SampleOperation::attempt_failed(Error error) {
         sampler_->tell(&Observer::on_attempt_retry, std::move(told));
     }
     if (sampler_->logs(LogLevel::debug)) {
-        sampler_->log(LogLevel::debug, order_.operation + ": attempt " + std::to_string(attempt_) +
+        sampler_->log(LogLevel::debug, std::string{order_.operation} + ": attempt " +
+                                           std::to_string(attempt_) +
                                            " failed and is made again: " + error.what());
     }
     auto& scheduler = sampler_->scheduler();
@@ -469,23 +557,24 @@ void SampleOperation::on_stuck(std::chrono::milliseconds progress_timeout) {
     auto const seconds = std::chrono::duration_cast<std::chrono::seconds>(progress_timeout).count();
     end(Error{
         {.kind = ErrorKind::connection,
-         .message = order_.operation + ": no sample succeeded for " + std::to_string(seconds) +
+         .message = std::string{order_.operation} + ": no sample succeeded for " +
+                    std::to_string(seconds) +
                     " s; requests appear stuck (RetryConfig::progress_timeout); this one was " +
                     std::string{to_string(stage_)},
          .retryable = true,
-         .request_id = request_id_,
+         .request_id = request_id(),
          .stopped = RetryEnd::permanent,
          .attempts = static_cast<int>(attempt_)}});
 }
 
 void SampleOperation::out_of_time() {
-    auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_.at - started_);
+    auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_->at - started_);
     auto const standing = status(sampler_->scheduler().now());
     end(Error{{.kind = ErrorKind::timeout,
-               .message = order_.operation + ": not done within its deadline of " +
+               .message = std::string{order_.operation} + ": not done within its deadline of " +
                           std::to_string(ms.count()) + " ms; it was " + to_string(standing),
                .retryable = true,
-               .request_id = request_id_,
+               .request_id = request_id(),
                .stopped = RetryEnd::cancelled,
                .attempts = static_cast<int>(attempt_)}});
 }
@@ -498,28 +587,31 @@ void SampleOperation::stop() noexcept {
 void SampleOperation::on_close() noexcept {
     if (finished_) return;
     end(Error{{.kind = ErrorKind::cancelled,
-               .message = order_.operation + ": the client was closed while it was under way",
-               .request_id = request_id_,
+               .message =
+                   std::string{order_.operation} + ": the client was closed while it was under way",
+               .request_id = request_id(),
                .stopped = RetryEnd::cancelled,
                .attempts = static_cast<int>(attempt_)}});
 }
 
 void SampleOperation::release_permits() {
+    if (!dispatched_) return;
     // R-SAMP-11: in reverse order.
-    bytes_.release();
-    throttled_.release();
-    count_.release();
+    dispatched_->bytes.release();
+    dispatched_->throttled.release();
+    dispatched_->count.release();
 }
 
 void SampleOperation::drop_attempt() noexcept {
     sampler_->scheduler().disarm(*this);
-    if (std::exchange(waits_for_completion_, false)) {
-        sampler_->forget(static_cast<CompletionWaiter&>(*this));
+    if (!waits()) permit_waiter().stop_waiting();  // for a permit of dispatch
+    if (!dispatched_) return;
+    if (std::exchange(dispatched_->waits_for_completion, false)) {
+        sampler_->forget(dispatched_->completion_waiter());
     }
-    call_.reset();
-    poll_.reset();
-    request_id_.clear();
-    sequence_ids_.reset();
+    dispatched_->drop_request();
+    dispatched_->request_id.clear();
+    dispatched_->sequence_ids.reset();
 }
 
 void SampleOperation::end(Result<SampleResponse> result) {
@@ -528,17 +620,18 @@ void SampleOperation::end(Result<SampleResponse> result) {
     // Accepted, and given up: the server may stop too (R-SAMP-42).
     bool const abandoned = !result && (result.error().kind() == ErrorKind::cancelled ||
                                        result.error().kind() == ErrorKind::timeout);
-    if (abandoned && !request_id_.empty()) sampler_->cancel_on_server(request_id_);
+    if (abandoned && !request_id().empty()) sampler_->cancel_on_server(request_id());
     sampler_->forget(static_cast<SamplerWaiter&>(*this));
     admitted_.reset();
     sampler_->pending().remove(*this);
-    sampler_->scheduler().disarm(deadline_);
+    deadline_.reset();
     drop_attempt();
     release_permits();
     leave(result.has_value());
     if (!result && result.error().kind() != ErrorKind::cancelled) {
         sampler_->capture(result.error());
     }
+    dispatched_.reset();
     order_.place.reset();
     if (result) {
         promise_.set_value(*std::move(result));
@@ -557,7 +650,7 @@ void SampleOperation::enter_stage(Stage stage, std::string why) {
     told.operation = order_.operation;
     told.stage = stage;
     told.why = why_;
-    told.metadata = sampler_->metadata(order_.call.metadata);
+    told.metadata = sampler_->metadata(order_.call().metadata);
     sampler_->tell(&Observer::on_stage, std::move(told));
 }
 
@@ -570,10 +663,12 @@ OperationStatus SampleOperation::status(TimePoint now) const {
     status.age = now - started_;
     status.why = why_;
     status.attempt = attempt_;
-    status.request_id = request_id_;
-    status.queue_state = queue_state_;
-    status.queue_reason = queue_reason_;
-    if (deadline_.armed()) status.deadline_in = deadline_.at - now;
+    if (dispatched_) {
+        status.request_id = dispatched_->request_id;
+        status.queue_state = dispatched_->queue_state;
+        status.queue_reason = dispatched_->queue_reason;
+    }
+    if (deadline_) status.deadline_in = deadline_->at - now;
     if (armed()) status.ends_in = until_ - now;
     switch (stage_) {
         case Stage::starting:
@@ -582,8 +677,8 @@ OperationStatus SampleOperation::status(TimePoint now) const {
             status.why = sampler_->standing(now);
             break;
         case Stage::submitting:
-            if (call_) {
-                auto const standing = call_->standing();
+            if (auto const* const call = dispatched_->call()) {
+                auto const standing = call->standing();
                 if (standing.doing == Standing::Doing::submit_wait) {
                     status.stage = Stage::waiting_to_submit;
                     status.why = standing.why;
@@ -592,8 +687,8 @@ OperationStatus SampleOperation::status(TimePoint now) const {
             }
             break;
         case Stage::polling:
-            if (poll_) {
-                auto const standing = poll_->standing();
+            if (auto const* const poll = dispatched_->poll()) {
+                auto const standing = poll->standing();
                 status.polls = standing.polls;
                 if (standing.doing == PollStanding::Doing::waiting) {
                     status.stage = Stage::waiting_to_poll;
@@ -616,8 +711,8 @@ OperationStatus SampleOperation::status(TimePoint now) const {
 
 Error SampleOperation::named(Error const& error) const {
     auto details = error.details();
-    details.message = order_.operation + ": " + details.message;
-    if (details.request_id.empty()) details.request_id = request_id_;
+    details.message = std::string{order_.operation} + ": " + details.message;
+    if (details.request_id.empty()) details.request_id = request_id();
     details.attempts = static_cast<int>(attempt_);
     return Error{std::move(details)};
 }
@@ -634,7 +729,7 @@ void SampleOperation::report_attempt(Error const& error, bool retry) const {
     if (telemetry == nullptr) return;
     auto const user = find_user_error(error).has_value();
     boost::json::object data;
-    data["func"] = order_.operation;
+    data["func"] = std::string{order_.operation};
     data["exception"] = error.what();
     data["exception_type"] = std::string{to_string(error.kind())};
     data["exception_stack"] = nullptr;
@@ -665,7 +760,7 @@ Event SampleOperation::event() const {
     event.id = id_;
     event.operation = order_.operation;
     event.attempt = attempt_;
-    event.metadata = sampler_->metadata(order_.call.metadata);
+    event.metadata = sampler_->metadata(order_.call().metadata);
     return event;
 }
 
