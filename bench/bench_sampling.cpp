@@ -5,16 +5,18 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
+#include <future>
 #include <iostream>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +58,41 @@ std::map<std::string, std::string> parse(int argc, char** argv) {
     }
     return options;
 }
+
+/// Looks how long the I/O thread is busy with anything else: a timer that is due every millisecond
+/// tells the longest time, in CPU of that thread, between two of its calls.
+class Stall final : public tinkxx::Timer {
+public:
+    explicit Stall(tinkxx::Scheduler& scheduler) : scheduler_{scheduler} {
+        scheduler_.post([this] { on_time(); });
+    }
+    void on_time() override {
+        auto const now = cpu_now();
+        if (last_ > 0) longest_ = std::max(longest_, now - last_);
+        last_ = now;
+        scheduler_.arm(*this, scheduler_.now() + std::chrono::milliseconds{1},
+                       tinkxx::Precision::exact);
+    }
+    /// Ends it, and tells.
+    [[nodiscard]] double longest_us() {
+        std::promise<double> found;
+        scheduler_.post([&] {
+            scheduler_.disarm(*this);
+            found.set_value(longest_ * 1e6);
+        });
+        return found.get_future().get();
+    }
+
+private:
+    static double cpu_now() {
+        timespec time{};
+        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+    }
+    tinkxx::Scheduler& scheduler_;
+    double last_{0};
+    double longest_{0};
+};
 
 /// Keeps samples in flight: each that ends begins another.
 class Bench {
@@ -127,8 +164,11 @@ int main(int argc, char** argv) try {
     client.api_key = "tml-0123456789abcdef0123456789abcdef";
     client.telemetry = false;
     client.completion_poll = options.at("poll") == "completion";
-    client.dispatch = {.count = 100'000, .throttled = 100'000, .bytes = std::int64_t{1} << 40};
-    client.download_bytes = std::int64_t{1} << 40;
+    bool const flood = number("flood") != 0;
+    if (!flood) {  // else as everybody has them
+        client.dispatch = {.count = 100'000, .throttled = 100'000, .bytes = std::int64_t{1} << 40};
+        client.download_bytes = std::int64_t{1} << 40;
+    }
     client.net.tls.ca_file = options.at("ca");
     client.net.max_http1_connections = 1000;
     tinkxx::ServiceClient const service{client};
@@ -139,19 +179,24 @@ int main(int argc, char** argv) try {
         tinkxx::ModelInput::from_tokens(std::vector<tinkxx::Token>(number("prompt"), 12345));
 
     Bench bench{sampler, prompt, samples};
+    auto const runtime = tinkxx::Runtime::shared();  // that of the client
+    std::optional<Stall> stall;
+    if (flood) stall.emplace(runtime.scheduler());
     auto const idle_kib = memory_kib("VmRSS:");
     auto const cpu = cpu_seconds();
     auto const start = Clock::now();
-    auto const width = number("flood") != 0 ? samples : std::min(in_flight, samples);
+    auto const width = flood ? samples : std::min(in_flight, samples);
     for (std::size_t i = 0; i < width; ++i) bench.begin_one();
     bench.wait();
     auto const seconds = std::chrono::duration<double>(Clock::now() - start).count();
     auto const used = cpu_seconds() - cpu;
+    auto const longest_stall_us = stall ? stall->longest_us() : 0.0;
     std::printf(
         "{\"samples\": %zu, \"failed\": %zu, \"seconds\": %.6f, \"cpu_seconds\": %.6f, "
-        "\"p50_us\": %.1f, \"p99_us\": %.1f, \"idle_kib\": %ld, \"peak_rss_kib\": %ld}\n",
+        "\"p50_us\": %.1f, \"p99_us\": %.1f, \"idle_kib\": %ld, \"peak_rss_kib\": %ld, "
+        "\"longest_stall_us\": %.1f}\n",
         samples, bench.failed(), seconds, used, bench.latency(0.5), bench.latency(0.99), idle_kib,
-        memory_kib("VmHWM:"));
+        memory_kib("VmHWM:"), longest_stall_us);
     return bench.failed() == 0 ? 0 : 1;
 } catch (tinkxx::Error const& error) {
     std::cerr << "bench_sampling: " << error.what() << '\n';
