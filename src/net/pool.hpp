@@ -3,9 +3,9 @@
 #include "net/connection.hpp"
 #include "net/dialer.hpp"
 #include "net/exchange.hpp"
-#include "base/intrusive_list.hpp"
 
 #include "base/event_loop.hpp"
+#include "base/intrusive_list.hpp"
 
 #include <array>
 #include <cstddef>
