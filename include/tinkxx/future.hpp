@@ -396,10 +396,11 @@ template <class... T>
         sources);
     auto all = join->start();
     [&]<std::size_t... i>(std::index_sequence<i...>) {
-        (detail::join_part(std::get<i>(sources), join,
-                           [](Values& values, auto&& value) {
-                               std::get<i>(values.slots).emplace(std::move(value));
-                           }),
+        (detail::join_part(
+             std::get<i>(sources), join,
+             [](Values& values, auto&& value) {
+                 std::get<i>(values.slots).emplace(std::forward<decltype(value)>(value));
+             }),
          ...);
     }(std::index_sequence_for<T...>{});
     if constexpr (sizeof...(T) == 0) join->deliver_nothing();

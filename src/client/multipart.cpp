@@ -53,7 +53,9 @@ std::string quoted(std::string_view text) {
 Multipart& Multipart::field(std::string_view name, QueryValue const& value) {
     std::string const key{name};
     if (auto const* parts = std::get_if<QueryValue::Parts>(&value.content())) {
-        for (auto const& [part, inner] : *parts) field(key + '[' + part + ']', inner);
+        for (auto const& [part, inner] : *parts) {
+            field(std::string{key}.append(1, '[').append(part).append(1, ']'), inner);
+        }
     } else if (auto const* list = std::get_if<QueryValue::List>(&value.content())) {
         for (auto const& inner : *list) field(key + "[]", inner);
     } else if (auto text = service::text_of(value)) {
@@ -109,7 +111,9 @@ Multipart::Encoded Multipart::encode(std::uint64_t seed) const {
                 refuse(problem->field, problem->value, "cannot be sent");
             }
             out.body += "; filename=" + quoted(part.file.name);
-            for (auto const& [name, value] : headers) out.body += "\r\n" + name + ": " + value;
+            for (auto const& [name, value] : headers) {
+                out.body.append("\r\n").append(name).append(": ").append(value);
+            }
         }
         out.body += "\r\n\r\n" + part.file.content + "\r\n";
     }

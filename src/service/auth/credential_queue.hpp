@@ -23,8 +23,8 @@ public:
     /// Tells all who wait now. Inside, others may come, who are not told, and go.
     void tell(Result<Credential> const& credential) {
         telling_.swap(waiting_);
-        for (std::size_t i = 0; i < telling_.size(); ++i) {
-            if (telling_[i] != nullptr) telling_[i]->on_credential(credential);
+        for (auto* waiter : telling_) {
+            if (waiter != nullptr) waiter->on_credential(credential);
         }
         telling_.clear();
     }

@@ -219,6 +219,7 @@ std::vector<std::pair<std::string, CircuitState>> CircuitBreakers::list() const 
         for (auto const& [name, breaker] : impl_->breakers) all.push_back(breaker);
     }
     std::vector<std::pair<std::string, CircuitState>> listed;
+    listed.reserve(all.size());
     for (auto const& breaker : all) listed.emplace_back(breaker.name(), breaker.state());
     return listed;
 }

@@ -23,7 +23,7 @@ public:
 
     /// `flags` is asked at the moment of use (R-CONF-32). The context outlives this.
     CancelQueue(ServiceContext& context, Flags flags);
-    ~CancelQueue();
+    ~CancelQueue() override;
 
     /// Nothing is queued while the flag is off, or once the queue is closed.
     void cancel(std::string request_id);

@@ -62,7 +62,7 @@ public:
 
     CompletionPoll(FutureSurroundings const& around, std::string sampling_session_id,
                    std::int64_t clone_id);
-    ~CompletionPoll();
+    ~CompletionPoll() override;
 
     /// `waiter` is told when the sample is done; from the loop, also if it is done already.
     void wait(CompletionWaiter& waiter, std::string_view request_id);

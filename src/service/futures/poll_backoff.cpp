@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-ErrorDetails problem(std::string field, std::string value, std::string rule) {
+ErrorDetails problem(std::string field, std::string value, std::string const& rule) {
     ErrorDetails details;
     details.kind = ErrorKind::validation;
     details.category = ErrorCategory::user;

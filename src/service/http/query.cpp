@@ -48,7 +48,9 @@ struct Pair {
 
 void flatten(std::vector<Pair>& out, std::string const& name, QueryValue const& value) {
     if (auto const* parts = std::get_if<QueryValue::Parts>(&value.content())) {
-        for (auto const& [key, part] : *parts) flatten(out, name + '[' + key + ']', part);
+        for (auto const& [key, part] : *parts) {
+            flatten(out, std::string{name}.append(1, '[').append(key).append(1, ']'), part);
+        }
         return;
     }
     auto const text = text_of(value);

@@ -63,7 +63,7 @@ public:
     [[nodiscard]] bool inside() const noexcept { return place_ == Place::inside; }
 
 protected:
-    virtual ~HandledCall() { leave(false); }
+    ~HandledCall() override { leave(false); }
     virtual void on_entered() = 0;
     /// For the permits of other limits, while it does not wait for the handler's; told by
     /// `on_other_permit`. One waiter serves both, since calls may wait by the million.

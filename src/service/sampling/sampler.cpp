@@ -49,7 +49,7 @@ void Sampler::forget(SamplerWaiter& waiter) noexcept {
 }
 
 void Sampler::on_ready(Result<void> outcome) {
-    if (!outcome) return finish(std::move(outcome));
+    if (!outcome) return finish(outcome);
     shared_->prepare();
     if (!plan_.sampling_session_id.empty()) {
         id_ = plan_.sampling_session_id;
@@ -133,7 +133,7 @@ void Sampler::number_at_random() {
     number_from(random_clone_id(high, scheduler().entropy("clone")));
 }
 
-void Sampler::finish(Result<void> outcome) {
+void Sampler::finish(Result<void> const& outcome) {
     auto const keep_alive = std::move(self_);
     shared_->forget(static_cast<CloseListener&>(*this));
     call_.reset();

@@ -55,7 +55,7 @@ public:
     static constexpr std::string_view submit_path = "/api/v1/asample";
 
     Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan);
-    ~Sampler();
+    ~Sampler() override;
 
     /// Any thread.
     [[nodiscard]] Scheduler& scheduler() const noexcept { return shared_->scheduler(); }
@@ -138,7 +138,7 @@ private:
     [[nodiscard]] std::shared_ptr<RetryHandler> handler_of(RetryConfig const& config);
     void number_from(std::int64_t clone);
     void number_at_random();
-    void finish(Result<void> outcome);
+    void finish(Result<void> const& outcome);
 
     std::shared_ptr<SamplingShared> const shared_;
     SamplerPlan const plan_;

@@ -66,7 +66,7 @@ public:
     /// what is left goes there too.
     [[nodiscard]] static std::shared_ptr<SamplingShared> make(std::shared_ptr<Holder> holder,
                                                               SamplingSettings settings);
-    ~SamplingShared();
+    ~SamplingShared() override;
     SamplingShared(SamplingShared const&) = delete;
     SamplingShared& operator=(SamplingShared const&) = delete;
 

@@ -27,15 +27,15 @@ Timeouts each(std::chrono::milliseconds limit) {
 /// There is no credential, and this is why.
 class NoCredential final : public CredentialSource {
 public:
-    explicit NoCredential(Error error) noexcept : error_{std::move(error)} {}
+    explicit NoCredential(Error error) noexcept : answer_{std::move(error)} {}
     std::optional<Result<Credential>> get(CredentialWaiter& /*waiter*/) override {
-        return Result<Credential>{error_};
+        return answer_;
     }
     void forget(CredentialWaiter& /*waiter*/) noexcept override {}
     std::string_view identity() const noexcept override { return {}; }
 
 private:
-    Error error_;
+    Result<Credential> answer_;
 };
 
 wire::CreateSession session_request(HolderConfig const& config) {

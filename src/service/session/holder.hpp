@@ -52,6 +52,7 @@ public:
     virtual void on_holder_closing(bool /*finished*/) {}
     /// Then: send what is queued, until `deadline` at the latest, and call `done` once, which may
     /// be inside this call. HTTP calls can still be made.
+    // NOLINTNEXTLINE(performance-unnecessary-value-param): whoever overrides it keeps `done`
     virtual void drain(TimePoint /*deadline*/, std::function<void()> done) { done(); }
 
 protected:

@@ -202,7 +202,8 @@ Standing ServiceCall::standing() const {
             standing.doing = Standing::Doing::sending;
             if (http_.waits_for_credential()) {
                 standing.doing = Standing::Doing::credential;
-            } else if ((standing.until = http_.retry_at())) {
+            } else if (auto const retry_at = http_.retry_at()) {
+                standing.until = retry_at;
                 standing.doing = Standing::Doing::http_wait;
                 standing.why = http_.retry_reason();
             }

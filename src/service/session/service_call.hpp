@@ -59,7 +59,7 @@ public:
 
     ServiceCall(ServiceContext& context, Listener& listener) noexcept
         : context_{&context}, listener_{&listener}, http_{context.http(), *this} {}
-    ~ServiceCall();
+    ~ServiceCall() override;
 
     /// Begins a call. None may be under way.
     void start(HttpOrder order, Repeat repeat);

@@ -15,7 +15,7 @@ class HolderTelemetry final : private HolderPart {
 public:
     /// Joins the holder.
     explicit HolderTelemetry(Holder& holder);
-    ~HolderTelemetry();
+    ~HolderTelemetry() override;
     HolderTelemetry(HolderTelemetry const&) = delete;
     HolderTelemetry& operator=(HolderTelemetry const&) = delete;
 
