@@ -21,7 +21,7 @@ inline constexpr int max_reads_in_a_row = 4;
 class Connection : public Timer, public base::TurnEnd {
 public:
     explicit Connection(Pool& pool) noexcept : pool_{pool} {}
-    virtual ~Connection() = default;
+    ~Connection() override = default;
 
     /// Sends `exchange`. Never calls a sink before it returns: what goes wrong at once is told
     /// at the end of the turn.
@@ -41,9 +41,9 @@ public:
 
     base::ListLinks<Connection> links{};    ///< among all of the pool
     base::ListLinks<Connection> by_load{};  ///< among those of equal load
-    std::uint16_t load{0};            ///< exchanges on it
-    std::uint16_t bucket{0};          ///< the load it is filed under
-    bool was_ready{false};            ///< it could take exchanges at some time
+    std::uint16_t load{0};                  ///< exchanges on it
+    std::uint16_t bucket{0};                ///< the load it is filed under
+    bool was_ready{false};                  ///< it could take exchanges at some time
 
 private:
     Pool& pool_;

@@ -103,10 +103,13 @@ DialerShared::DialerShared(base::EventLoop& loop_, NetOptions const& options)
             boost::system::error_code error;
             known.push_back(ip::make_address(text, error));
             if (error) {
+                std::string message{"NetOptions::resolve: '"};
+                message += text;
+                message += "' for ";
+                message += host;
+                message += " is not an IPv4 or IPv6 address";
                 throw ValidationError{ErrorDetails{.kind = ErrorKind::validation,
-                                                   .message = "NetOptions::resolve: '" + text +
-                                                              "' for " + host +
-                                                              " is not an IPv4 or IPv6 address",
+                                                   .message = std::move(message),
                                                    .field = "resolve",
                                                    .value = text}};
             }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t read_buffer_bytes = std::size_t{256} * 1024;
 constexpr std::size_t max_sites = 1024;
 
-[[noreturn]] void refuse(std::string field, std::string value, std::string rule) {
+[[noreturn]] void refuse(std::string field, std::string value, std::string const& rule) {
     ErrorDetails details{.kind = ErrorKind::validation};
     details.message = "NetOptions::" + field + " is " + value + "; " + rule;
     details.field = std::move(field);
@@ -242,7 +242,7 @@ void NetTransport::on_turn_end() {
 }  // namespace net
 
 std::shared_ptr<Transport> net_transport(Runtime const& runtime, NetOptions options) {
-    auto const core = runtime.core();
+    auto const& core = runtime.core();
     auto* const loop = core->event_loop();
     if (loop == nullptr) {
         Error{{.kind = ErrorKind::usage,

@@ -87,7 +87,7 @@ public:
         pool_.opened(*this, std::move(stream));
     }
     void on_dial_failed(FailureKind kind, std::string message) override {
-        pool_.open_failed(*this, kind, std::move(message));
+        pool_.open_failed(*this, kind, message);
     }
     void on_time() override {
         pool_.open_failed(*this, FailureKind::connect_timeout,
@@ -280,7 +280,7 @@ bool Pool::others_remain() noexcept {
     return true;
 }
 
-void Pool::open_failed(Opening& opening, FailureKind kind, std::string message) {
+void Pool::open_failed(Opening& opening, FailureKind kind, std::string const& message) {
     drop(opening);
     if (others_remain()) return;
     // Only those who wait now: a sink may start further requests, and they deserve a try.

@@ -48,7 +48,7 @@ private:
 class Pool final : public base::TurnEnd, public Timer {
 public:
     Pool(NetTransport& transport, Site& site, Group group);
-    ~Pool();
+    ~Pool() override;
 
     NetTransport& transport() const noexcept { return transport_; }
     Site const& site() const noexcept { return site_; }
@@ -94,7 +94,7 @@ private:
     [[nodiscard]] std::size_t wanted_connections() const noexcept;
     void open_connections();
     void opened(Opening& opening, std::unique_ptr<Stream> stream);
-    void open_failed(Opening& opening, FailureKind kind, std::string message);
+    void open_failed(Opening& opening, FailureKind kind, std::string const& message);
     [[nodiscard]] bool others_remain() noexcept;
     void drop(Opening& opening) noexcept;
 

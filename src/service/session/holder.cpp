@@ -28,9 +28,7 @@ Timeouts each(std::chrono::milliseconds limit) {
 class NoCredential final : public CredentialSource {
 public:
     explicit NoCredential(Error error) noexcept : answer_{std::move(error)} {}
-    std::optional<Result<Credential>> get(CredentialWaiter& /*waiter*/) override {
-        return answer_;
-    }
+    std::optional<Result<Credential>> get(CredentialWaiter& /*waiter*/) override { return answer_; }
     void forget(CredentialWaiter& /*waiter*/) noexcept override {}
     std::string_view identity() const noexcept override { return {}; }
 
