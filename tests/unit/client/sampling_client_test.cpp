@@ -34,6 +34,18 @@ boost::json::value body_of(SentRequest const& request) { return boost::json::par
 class SamplingClientTest : public ::testing::Test {
 protected:
     ServiceClient service() { return ServiceClient{tinker.options()}; }
+    /// The first requests for paths that hold `part` are refused, as by a server that starts anew.
+    void refuse_first(int times, std::string part) {
+        tinker.on_other = [left = times, part = std::move(part)](
+                              SentRequest const& request) mutable -> FakeTinker::Answer {
+            if (request.path.find(part) == std::string::npos) return std::nullopt;
+            if (left-- > 0) return json_reply("{}", 503);
+            if (!request.path.ends_with("join_sampling_session")) return std::nullopt;
+            return json_reply(R"({"client_counter":7,"type":"join_sampling_session"})");
+        };
+    }
+    // All HTTP attempts of one round of the submit loop.
+    static constexpr int one_round = 11;
     ModelInput const prompt{ModelInput::from_tokens({1, 2, 3})};
     FakeTinker tinker;
 };
@@ -198,6 +210,25 @@ TEST_F(SamplingClientTest, CapabilitiesAndHealthNeedNoSession) {  // R-CONF-40
     EXPECT_EQ(client.get_server_capabilities().get().supported_models.at(0).model_name, "org/tiny");
     EXPECT_EQ(tinker.count("/api/v1/create_session"), 0U);
     EXPECT_EQ(tinker.count("/api/v1/client/config"), 1U);
+}
+
+TEST_F(SamplingClientTest, LookupsOutlastARoundOfHttpRetries) {  // R-RETRY-04, R-SAMP-06
+    refuse_first(one_round, "get_server_capabilities");
+    auto const client = service();
+    EXPECT_TRUE(client.get_server_capabilities().result());
+    EXPECT_EQ(tinker.count("/api/v1/get_server_capabilities"), 12U);
+    refuse_first(one_round, "/samplers/");
+    EXPECT_TRUE(client.create_sampling_client("org/tiny").get_base_model().result());
+    EXPECT_EQ(tinker.count("/api/v1/samplers/session-1:sample:0"), 12U);
+}
+
+TEST_F(SamplingClientTest, CreatingASamplerIsNotInTheSubmitLoop) {  // R-RETRY-04
+    refuse_first(one_round, "create_sampling_session");
+    auto const sampler = service().create_sampling_client("org/tiny");
+    auto const failed = sampler.sample(prompt, {.max_tokens = 4}).result();
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().http_status(), 503);
+    EXPECT_EQ(tinker.count("/api/v1/create_sampling_session"), 11U);
 }
 
 TEST_F(SamplingClientTest, TheAccessCheckSurfacesABillingBlock) {  // R-AUTH-50
@@ -466,6 +497,17 @@ TEST_F(SamplingClientTest, ACopyAsksForItsNumberIfTheServerGivesThem) {  // R-SE
     (void)b.get();
     EXPECT_EQ(tinker.count("/api/v1/join_sampling_session"), 1U);
     EXPECT_THAT(tinker.submitted_seq_ids(), ElementsAre(7'000'000'000, 7'000'000'001));
+}
+
+TEST_F(SamplingClientTest, ACopyJoinsInTheSubmitLoop) {  // R-RETRY-04, R-SESS-36
+    tinker.flags["sample_join_sampling_session"] = true;
+    auto const original = service().create_sampling_client("org/tiny");
+    auto const handle = original.get_sampler_handle().get();
+    refuse_first(one_round, "join_sampling_session");
+    auto const copy = from_sampler_handle(handle, tinker.options());
+    EXPECT_TRUE(copy.sample(prompt, {.max_tokens = 4}).result());
+    EXPECT_EQ(tinker.count("/api/v1/join_sampling_session"), 12U);
+    EXPECT_THAT(tinker.submitted_seq_ids(), ElementsAre(7'000'000'000));
 }
 
 TEST_F(SamplingClientTest,

@@ -91,6 +91,26 @@ TEST_F(SamplingDispatch, TheLimitsAreTheCallersIfSet) {  // R-SAMP-26
     EXPECT_EQ(status().count.waiting, 2);
 }
 
+TEST_F(SamplingDispatch, TheThrottleIsTheCallersIfSet) {  // R-SAMP-26
+    options = tinker.options();
+    options->dispatch.throttled = 3;
+    int refusals = 1;
+    bool slow = false;
+    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+        if (refusals-- > 0) return too_many();
+        if (slow) return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
+        return std::nullopt;
+    };
+    auto const client = sampler();
+    auto const first = draw(client, 1);
+    tinker.clock->advance(1s);
+    run();
+    slow = true;
+    auto const futures = draw(client, 5);
+    EXPECT_EQ(tinker.submits().size(), 2U + 3U);
+    EXPECT_EQ(status().throttled.waiting, 2);
+}
+
 TEST_F(SamplingDispatch, PermitsComeBackWhenTheSubmitIsAccepted) {  // R-SAMP-10, R-SAMP-11
     tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
         return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
@@ -101,6 +121,40 @@ TEST_F(SamplingDispatch, PermitsComeBackWhenTheSubmitIsAccepted) {  // R-SAMP-10
     EXPECT_EQ(now.count.free, 400);
     EXPECT_EQ(now.bytes.free, 5 * 1024 * 1024);
     EXPECT_EQ(std::ranges::count(now.pending, Stage::polling, &OperationStatus::stage), 450);
+}
+
+TEST_F(SamplingDispatch, PermitsAreKeptWhileARefusalIsWaitedOut) {  // R-SAMP-10
+    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer { return too_many(); };
+    auto const futures = draw(sampler(), 1);
+    auto const now = status();
+    EXPECT_EQ(now.pending.at(0).stage, Stage::backing_off);
+    EXPECT_EQ(now.count.free, 399);
+    EXPECT_EQ(now.bytes.free, 5 * 1024 * 1024 - 30);
+}
+
+TEST_F(SamplingDispatch, PermitsComeBackInReverseOrder) {  // R-SAMP-11
+    options = tinker.options();
+    options->dispatch.count = 2;
+    options->dispatch.throttled = 1;
+    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+        if (tinker.submits().size() == 1) return too_many();
+        if (tinker.submits().size() != 3) return std::nullopt;
+        auto reply = json_reply(R"({"request_id":"req-1"})");
+        reply.delay = 20s;
+        return reply;
+    };
+    auto const client = sampler();
+    auto const refused = draw(client, 1);
+    tinker.clock->advance(1s);
+    run();
+    // The first has all permits, the second waits for the throttle and the third for a count: so
+    // long that the third will need no throttle any more.
+    auto const futures = draw(client, 3);
+    EXPECT_EQ(status().throttled.waiting, 1);
+    EXPECT_EQ(status().count.waiting, 1);
+    tinker.clock->advance(20s);
+    run();
+    EXPECT_THAT(tinker.submitted_seq_ids(), ElementsAre(0, 0, 1, 2, 3));
 }
 
 TEST_F(SamplingDispatch,
@@ -219,6 +273,28 @@ TEST_F(SamplingDispatch, ALaterShorterBackoffDoesNotShortenALongerOne) {  // R-S
     };
     auto const futures = draw(sampler(), 2);
     EXPECT_EQ(status().backoff.ends_in, 10s);
+}
+
+TEST_F(SamplingDispatch, AGateThatMovesMeanwhileIsWaitedForAgain) {  // R-SAMP-34
+    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+        if (tinker.submits().size() == 1) return too_many("{}", {{"retry-after", "2"}});
+        if (tinker.submits().size() != 2) return std::nullopt;
+        auto later = too_many("{}", {{"retry-after", "10"}});
+        later.delay = 1s;
+        return later;
+    };
+    auto futures = draw(sampler(), 2);
+    tinker.clock->advance(2s);
+    run();
+    EXPECT_EQ(tinker.submits().size(), 2U);
+    EXPECT_EQ(status().backoff.ends_in, 9s);
+    tinker.clock->advance(9s - 1ns);
+    run();
+    EXPECT_EQ(tinker.submits().size(), 2U);
+    tinker.clock->advance(1ns);
+    run();
+    for (auto& future : futures) EXPECT_TRUE(future.result());
+    EXPECT_EQ(tinker.submits().size(), 4U);
 }
 
 TEST_F(SamplingDispatch,
