@@ -102,7 +102,7 @@ struct RuntimeCore::Impl {
         if (default_sink) options.log = stderr_log();
         if (!options.scheduler) {
             loop = std::make_unique<base::EventLoop>(options.seed);
-            loop->on_exception([&owner](std::exception_ptr error) {
+            loop->on_exception([&owner](std::exception_ptr const& error) {
                 owner.log(LogLevel::error, "the event loop caught: " + text_of(error));
             });
         }
@@ -228,11 +228,12 @@ Resident::~Resident() {
 
 std::shared_ptr<RuntimeCore> RuntimeCore::start(RuntimeOptions options) {
     auto core = std::make_shared<RuntimeCore>(std::move(options));
-    core->impl_->callbacks->on_exception([weak = std::weak_ptr{core}](std::exception_ptr error) {
-        if (auto const alive = weak.lock()) {
-            alive->log(LogLevel::error, "a callback threw: " + text_of(error));
-        }
-    });
+    core->impl_->callbacks->on_exception(
+        [weak = std::weak_ptr{core}](std::exception_ptr const& error) {
+            if (auto const alive = weak.lock()) {
+                alive->log(LogLevel::error, "a callback threw: " + text_of(error));
+            }
+        });
     if (core->zero_thread()) return core;
     auto& impl = *core->impl_;
     std::scoped_lock const lock{impl.mutex};

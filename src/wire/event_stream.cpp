@@ -19,7 +19,7 @@ std::optional<std::chrono::milliseconds> milliseconds_in(std::string_view text) 
     if (text.empty() || !std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; })) {
         return std::nullopt;
     }
-    constexpr std::int64_t day = 24 * 60 * 60 * 1000;
+    constexpr std::int64_t day = std::int64_t{24} * 60 * 60 * 1000;
     std::int64_t number = day;
     (void)std::from_chars(text.data(), text.data() + text.size(), number);
     return std::chrono::milliseconds{std::min(number, day)};

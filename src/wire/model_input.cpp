@@ -187,7 +187,7 @@ Result<std::int64_t> token_count(ModelInputChunk const& chunk) {
 Result<std::int64_t> token_count(ModelInput const& input) {
     std::int64_t total = 0;
     for (auto const& chunk : input.chunks) {
-        auto const tokens = token_count(chunk);
+        auto tokens = token_count(chunk);
         if (!tokens) return tokens;
         if (*tokens > std::numeric_limits<std::int64_t>::max() - total) {
             return length_error("chunks", "", "the chunks have more tokens than can be counted");
