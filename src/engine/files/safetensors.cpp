@@ -285,9 +285,10 @@ Result<TensorFolder> TensorFolder::open(std::filesystem::path const& folder) {
     }
     for (auto const& [tensor, file] : wanted) {
         if (!result.tensors_.contains(tensor)) {
-            return invalid(folder.string() + ": tensor " + tensor + " is not in " + file +
-                               ", where the index puts it",
-                           tensor);
+            auto message = folder.string();
+            message.append(": tensor ").append(tensor).append(" is not in ").append(file);
+            message.append(", where the index puts it");
+            return invalid(std::move(message), tensor);
         }
     }
     return result;

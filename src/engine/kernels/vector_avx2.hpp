@@ -121,7 +121,7 @@ struct Squares {
         }
     }
     void lanes(double* to) const {
-        for (int i = 0; i != 4; ++i) _mm256_storeu_pd(to + 4 * i, v[i]);
+        for (std::size_t i = 0; i != 4; ++i) _mm256_storeu_pd(to + 4 * i, v[i]);
     }
 };
 

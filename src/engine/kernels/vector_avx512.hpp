@@ -93,7 +93,7 @@ struct Squares {
         }
     }
     void lanes(double* to) const {
-        for (int i = 0; i != 2; ++i) _mm512_storeu_pd(to + 8 * i, v[i]);
+        for (std::size_t i = 0; i != 2; ++i) _mm512_storeu_pd(to + 8 * i, v[i]);
     }
 };
 

@@ -183,7 +183,7 @@ Result<void> read_matrix(TensorView const& tensor, Named const& named) {
     return {};
 }
 
-Result<std::unique_ptr<Adapter>> load_lora(std::shared_ptr<Model const> model,
+Result<std::unique_ptr<Adapter>> load_lora(std::shared_ptr<Model const> const& model,
                                            fs::path const& folder) {
     auto const text = read_text(folder / config_file, 1U << 20U);
     if (!text) return text.error();
@@ -263,7 +263,7 @@ Result<void> load_state(Adapter& adapter, fs::path const& folder) {
                     std::string(state_file) + ": tensor " + prefix + named.name + " is missing",
                     named.name);
             }
-            if (auto const read = read_matrix(found->second, named); !read) return read;
+            if (auto read = read_matrix(found->second, named); !read) return read;
         }
     }
     adapter.set_steps(steps);
@@ -308,7 +308,7 @@ Result<void> save_adapter(fs::path const& folder, Adapter const& adapter,
 Result<std::unique_ptr<Adapter>> load_adapter(std::shared_ptr<Model const> model,
                                               fs::path const& folder, OptimizerState state) {
     std::error_code code;
-    auto adapter = fs::exists(folder / config_file, code) ? load_lora(std::move(model), folder)
+    auto adapter = fs::exists(folder / config_file, code) ? load_lora(model, folder)
                                                           : load_full(std::move(model), folder);
     if (!adapter || state == OptimizerState::without) return adapter;
     if (auto const loaded = load_state(**adapter, folder); !loaded) return loaded.error();

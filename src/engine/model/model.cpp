@@ -173,7 +173,7 @@ Result<void> save_model(std::filesystem::path const& folder, ModelConfig const& 
                         Weights const& weights, ElementType type) {
     return replace_folder(folder, [&](std::filesystem::path const& to) -> Result<void> {
         static constexpr std::array<std::string_view, 3> names{"float32", "bfloat16", "float16"};
-        auto const written = write_file(
+        auto written = write_file(
             to / "config.json", write_model_config(config, names[static_cast<std::size_t>(type)]));
         if (!written) return written;
         std::vector<std::vector<std::byte>> contents;

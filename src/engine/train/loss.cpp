@@ -107,7 +107,7 @@ Result<void> check(Datum const& datum, Loss const& loss, int vocab_size, int max
         return {};
     };
     if (soft) return check_input(datum.weights, "weights");
-    if (auto const good = check_input(datum.logprobs, "logprobs"); !good) return good;
+    if (auto good = check_input(datum.logprobs, "logprobs"); !good) return good;
     return check_input(datum.advantages, "advantages");
 }
 

@@ -119,12 +119,12 @@ inline void tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, T co
     auto const next = [&](std::size_t done) {
         c += done * c_stride;
         a.data += done * a.row;
-        rows -= done;
     };
     // Seven rows are four and three, not six and one: a lone row waits for its sums.
     while (rows >= 12 || rows == 6) {
         tile<6, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
         next(6);
+        rows -= 6;
     }
     while (rows != 0) {
         auto const now = rows > 6 ? (rows + 1) / 2 : rows;
@@ -149,6 +149,7 @@ inline void tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, T co
                 break;
         }
         next(now);
+        rows -= now;
     }
 }
 

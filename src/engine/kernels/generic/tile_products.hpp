@@ -58,9 +58,9 @@ inline void stage_pairs(Staged& to, Bf16 const* from, std::size_t stride, std::s
                         std::size_t cols) {
     auto const padded = (steps + tile_steps - 1) / tile_steps * tile_steps;
     // Which halves of two vectors of 32 make the pairs of the first 16 columns, and of the others.
-    auto const index = [](int first) {
+    auto const index = [](std::size_t first) {
         alignas(64) std::uint16_t lanes[32];
-        for (int i = 0; i != 16; ++i) {
+        for (std::size_t i = 0; i != 16; ++i) {
             lanes[2 * i] = static_cast<std::uint16_t>(first + i);
             lanes[2 * i + 1] = static_cast<std::uint16_t>(first + i + 32);
         }
