@@ -343,7 +343,9 @@ private:
             if (chance(0.3)) {
                 user.limits.throttled = 1 + static_cast<std::int64_t>(random_.next() % 3);
             }
-            if (chance(0.1)) user.limits.bytes = static_cast<std::int64_t>(random_.next() % 300);
+            if (chance(0.1)) {
+                user.limits.bytes = 1 + static_cast<std::int64_t>(random_.next() % 300);
+            }
             options.dispatch = user.limits;
             if (chance(0.1)) options.deadline = 200s;
             if (chance(0.1)) options.poll_backoff = ExponentialPollBackoff{};
