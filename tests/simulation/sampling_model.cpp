@@ -546,7 +546,7 @@ ModelService::Answer ModelService::completions(SentRequest const& request) {
 
 ModelService::Answer ModelService::cancel(SentRequest const& request) {
     count("cancel_future");
-    if (!nature_.cancels) complaints_.push_back("a cancel though there are none");
+    if (!nature_.cancels) complaints_.emplace_back("a cancel though there are none");
     auto const found = promises_.find(std::string{json_member(request.body, "request_id")});
     if (found == promises_.end()) return reply(R"({"detail":"Not Found"})", 404);
     found->second.cancelled = true;

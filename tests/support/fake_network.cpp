@@ -132,8 +132,7 @@ void FakeNetwork::on_loop(std::function<void()> fn) {
 
 bool FakeNetwork::deliver() {
     bool any = false;
-    for (std::size_t i = 0; i < peers_.size(); ++i) {
-        auto const peer = peers_[i];
+    for (auto const& peer : peers_) {
         if (peer->stream_ == nullptr) continue;
         bool const readable = !peer->pending_.empty() || peer->closed_ || peer->reset_;
         if (peer->wants_read_ && readable) {

@@ -13,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <condition_variable>
-#include <cstring>
 #include <future>
 #include <map>
 #include <mutex>
@@ -370,7 +369,7 @@ struct HttpServer::Impl {
                                     nghttp2_data_source* source, void*) -> ssize_t {
             auto& from = *static_cast<Outgoing*>(source->ptr);
             auto const piece = std::min(size, from.body.size() - from.at);
-            std::memcpy(into, from.body.data() + from.at, piece);
+            std::copy_n(from.body.data() + from.at, piece, into);
             from.at += piece;
             if (from.at == from.body.size()) *flags |= NGHTTP2_DATA_FLAG_EOF;
             return static_cast<ssize_t>(piece);

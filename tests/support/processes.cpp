@@ -131,15 +131,15 @@ public:
     void start() override {
         auto command = options_.prefix;
         command.push_back(find_program("nghttpd"));
-        command.push_back("--address=127.0.0.1");
+        command.emplace_back("--address=127.0.0.1");
         command.push_back("--max-concurrent-streams=" + std::to_string(options_.max_streams));
         command.push_back("--htdocs=" + (folder_ / "root"));
-        command.push_back("--window-bits=20");
-        command.push_back("--connection-window-bits=30");
-        if (options_.answer_bytes == 0) command.push_back("--echo-upload");
-        if (options_.log_ids) command.push_back("--verbose");
+        command.emplace_back("--window-bits=20");
+        command.emplace_back("--connection-window-bits=30");
+        if (options_.answer_bytes == 0) command.emplace_back("--echo-upload");
+        if (options_.log_ids) command.emplace_back("--verbose");
         if (options_.certificate.certificate_file.empty()) {
-            command.push_back("--no-tls");
+            command.emplace_back("--no-tls");
             command.push_back(std::to_string(port_));
         } else {
             command.push_back(std::to_string(port_));
