@@ -215,6 +215,8 @@ private:
     }
     /// A credential came at this moment: what waited for it had passed the gate before.
     [[nodiscard]] bool token_came_now() const;
+    /// When a poll that is sent now began, if that can be seen: not if it waited for a credential.
+    [[nodiscard]] std::optional<TimePoint> poll_began() const;
 
     std::map<std::string, Attempt> attempts_{};
     std::map<std::string, Polls> polls_{};
@@ -779,6 +781,11 @@ private:
 
 bool User::token_came_now() const { return token_came_ && *token_came_ == world_.now(); }
 
+std::optional<TimePoint> User::poll_began() const {
+    if (token_came_now()) return std::nullopt;
+    return world_.now();
+}
+
 void User::on_request(Exchange const& exchange) {
     auto const now = world_.now();
     last_request = now;
@@ -889,7 +896,7 @@ void User::polls(Exchange const& exchange) {
     if (call.over && *call.over < now) world_.problem("a poll for a call that is over: " + id);
     polls.open = true;
     polls.sized = false;
-    polls.last = now;
+    polls.last = poll_began();
 }
 
 void User::asks_completions(Exchange const& exchange) {
@@ -902,7 +909,7 @@ void User::asks_completions(Exchange const& exchange) {
     }
     polls.open = true;
     polls.moved = false;
-    polls.last = now;
+    polls.last = poll_began();
     // Only what was fetched may be reported, in order.
     std::string_view list = exchange.body;
     list = list.substr(list.find("retrieved_request_ids"));
