@@ -150,7 +150,7 @@ TEST(ContentDecoder, ReportsDamage) {
     EXPECT_EQ(damaged.error_text, "the body is not valid gzip: incorrect data check");
 
     for (auto const* const name : {"gzip", "zstd", "deflate", "gzip, zstd"}) {
-        auto const outcome = decode(name, "{\"this\": \"is not compressed at all\"}");
+        auto const outcome = decode(name, R"({"this": "is not compressed at all"})");
         EXPECT_TRUE(outcome.error) << name;
         EXPECT_FALSE(outcome.error_text.empty()) << name;
     }

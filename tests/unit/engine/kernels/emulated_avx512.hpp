@@ -155,6 +155,7 @@ inline Vector pick_halves(Vector const& a, Vector const& index, Vector const& b)
 
 }  // namespace tinkxx::engine::emulation
 
+// NOLINTBEGIN(bugprone-reserved-identifier): they stand for the names of the compiler
 #define __m512 ::tinkxx::engine::emulation::Vector
 #define __m512d ::tinkxx::engine::emulation::Vector
 #define __mmask16 ::tinkxx::engine::emulation::Mask
@@ -201,3 +202,4 @@ inline Vector pick_halves(Vector const& a, Vector const& index, Vector const& b)
 #define _mm512_storeu_ps ::tinkxx::engine::emulation::store
 #define _mm512_storeu_si512 ::tinkxx::engine::emulation::store
 #define _mm512_sub_ps ::tinkxx::engine::emulation::sub
+// NOLINTEND(bugprone-reserved-identifier)

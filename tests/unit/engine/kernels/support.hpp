@@ -6,9 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
+#include <cstdint>
 #include <random>
 #include <span>
 #include <string>
@@ -93,7 +94,9 @@ inline std::vector<double> doubles(std::span<float const> values) {
 inline std::size_t differing(std::span<float const> a, std::span<float const> b) {
     if (a.size() != b.size()) return std::max(a.size(), b.size());
     std::size_t count = 0;
-    for (std::size_t i = 0; i != a.size(); ++i) count += std::memcmp(&a[i], &b[i], 4) != 0;
+    for (std::size_t i = 0; i != a.size(); ++i) {
+        if (std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i])) ++count;
+    }
     return count;
 }
 
