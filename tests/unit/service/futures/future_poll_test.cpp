@@ -489,7 +489,7 @@ TEST_F(FuturePollTest, KeepsRequestAndAnswerOfAFinalFailure) {  // R-FUT-13
 TEST_F(FuturePollTest, KeepsSecretsOutOfWhatItTells) {  // R-ERR-04
     fake->push(json(std::string{R"({"type":"try_again","queue_state":"x","queue_state_reason":")"} +
                     key + "\"}"));
-    fake->push(json(std::string{R"({"error":"bad key )"} + key + "\",\"category\":\"User\"}"));
+    fake->push(json(std::string{R"({"error":"bad key )"} + key + R"(","category":"User"})"));
     start();
     clock->advance(1s);
     ASSERT_TRUE(waiting.error);

@@ -113,7 +113,7 @@ private:
     std::string until(char end) {
         auto const at = line_.find(end);
         if (at == std::string_view::npos) fail("line ends early");
-        std::string const found{line_.substr(0, at)};
+        std::string found{line_.substr(0, at)};
         line_.remove_prefix(at + 1);
         return found;
     }
@@ -139,7 +139,7 @@ private:
         std::size_t end = 0;
         while (end < line_.size() && line_[end] != '"') end += line_[end] == '\\' ? 2U : 1U;
         if (end >= line_.size()) fail("a quotation does not end");
-        auto const value = unescaped(line_.substr(0, end), true);
+        auto value = unescaped(line_.substr(0, end), true);
         line_.remove_prefix(end + 1);
         return value;
     }
@@ -312,8 +312,8 @@ TEST(PrometheusReader, RefusesWhatTheFormatForbids) {
              "# TYPE a counter\na 1\na 2\n",                               // twice
              "# TYPE a counter\na 1\n# TYPE b gauge\nb 1\na{x=\"\"} 1\n",  // torn apart
              "# TYPE a histogram\na_bucket{le=\"1\"} 1\na_sum 1\na_count 1\n",  // no +Inf
-             "# TYPE a histogram\na_bucket{le=\"1\"} 2\na_bucket{le=\"+Inf\"} 1\na_sum 1\n"
-             "a_count 1\n",  // falling
+             ("# TYPE a histogram\na_bucket{le=\"1\"} 2\na_bucket{le=\"+Inf\"} 1\na_sum 1\n"
+              "a_count 1\n"),  // falling
          }) {
         EXPECT_THROW(Reader{text}, std::runtime_error) << text;
     }

@@ -119,7 +119,7 @@ struct HolderTest : SessionFixture {
         auto const end = std::chrono::duration_cast<std::chrono::seconds>(
             (clock->wall() + left).time_since_epoch());
         return "eyJhIjoxfQ." +
-               wire::base64url("{\"sub\":\"u-1\",\"exp\":" + std::to_string(end.count()) + "}") +
+               wire::base64url(R"({"sub":"u-1","exp":)" + std::to_string(end.count()) + "}") +
                ".c2ln";
     }
     [[nodiscard]] std::vector<std::string> paths() const {
