@@ -25,7 +25,7 @@ Error error_of(ErrorKind kind, std::optional<int> status = std::nullopt) {
 class Probe final : public HandledCall {
 public:
     explicit Probe(bool logs = false) : logs_{logs} {}
-    ~Probe() { leave(false); }
+    ~Probe() override { leave(false); }
 
     bool start(std::shared_ptr<RetryHandler> const& handler, RetryConfig config = {},
                bool stuck_detection = true) {

@@ -52,7 +52,7 @@ TEST(SubmitRetry, DoublesItsWaitUpToThirtySeconds) {  // R-RETRY-81
     }
     std::vector<std::chrono::nanoseconds> expected{1s, 2s, 4s, 8s, 16s};
     expected.insert(expected.end(), 8, 30s);
-    expected.push_back(29s);  // cut: the last attempt starts at the 300 s mark
+    expected.emplace_back(29s);  // cut: the last attempt starts at the 300 s mark
     EXPECT_EQ(waits, expected);
     EXPECT_EQ(now, start + 300s);
     EXPECT_EQ(retry.attempts(), 15);
