@@ -407,8 +407,10 @@ template <class... T>
     return all;
 }
 
+/// @cond
 namespace detail {
 inline void NoValues::deliver(Promise<void>& promise) { promise.set_value(); }
 }  // namespace detail
+/// @endcond
 
 }  // namespace tinkxx
