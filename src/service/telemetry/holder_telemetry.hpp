@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 namespace tinkxx::service {
 
@@ -24,6 +25,8 @@ public:
 
 private:
     void on_holder_ready() override;
+    void begin();
+    void give_up(std::string_view why);
     void drain(TimePoint deadline, std::function<void()> done) override;
 
     Holder& holder_;

@@ -4,6 +4,8 @@
 
 #include <boost/json/parse.hpp>
 
+#include <stdexcept>
+
 namespace tinkxx::service {
 namespace {
 
@@ -109,6 +111,43 @@ TEST_F(HolderTelemetryTest, HoldsUpACloseForFiveSecondsAtMost) {  // R-TEL-41, R
     clock->advance(1ns);
     EXPECT_TRUE(closed);
     EXPECT_EQ(fake->open_count(), 0U);
+}
+
+/// A clock without chance for telemetry.
+class NoTelemetryEntropy final : public Scheduler {
+public:
+    explicit NoTelemetryEntropy(ManualClock& clock) : clock_{clock} {}
+    TimePoint now() const noexcept override { return clock_.now(); }
+    WallTime wall() const noexcept override { return clock_.wall(); }
+    std::uint64_t entropy(std::string_view stream) override {
+        if (stream == "telemetry") throw std::runtime_error{"no chance"};
+        return clock_.entropy(stream);
+    }
+    void arm(Timer& timer, TimePoint when, Precision precision) noexcept override {
+        clock_.arm(timer, when, precision);
+    }
+    void disarm(Timer& timer) noexcept override { clock_.disarm(timer); }
+    void post(Task task) override { clock_.post(std::move(task)); }
+    bool on_loop() const noexcept override { return clock_.on_loop(); }
+    bool turn(std::chrono::nanoseconds limit) override { return clock_.turn(limit); }
+
+private:
+    ManualClock& clock_;
+};
+
+TEST_F(HolderTelemetryTest, ThatCannotBeStartedOnlyWarns) {  // R-TEL-23
+    runtime = Runtime{
+        RuntimeOptions{.threads = 0, .scheduler = std::make_shared<NoTelemetryEntropy>(*clock)}};
+    auto& one = ready();
+    EXPECT_EQ(one.telemetry(), nullptr);
+    EXPECT_EQ(telemetry->queued(), 0U);
+    EXPECT_THAT(logged(LogLevel::warning),
+                ElementsAre("telemetry could not be started and stays off: no chance"));
+    bool closed = false;
+    one.close({}, [&](Result<void>) { closed = true; });
+    clock->run_ready();
+    EXPECT_TRUE(closed);
+    EXPECT_THAT(fake->sent(telemetry_path), IsEmpty());
 }
 
 TEST_F(HolderTelemetryTest, TakesItsIntervalFromTheOptions) {  // R-TEST-02
