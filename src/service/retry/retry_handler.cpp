@@ -1,5 +1,6 @@
 #include "service/retry/retry_handler.hpp"
 
+#include "base/entropy.hpp"
 #include "service/retry/retry_delay.hpp"
 
 #include <algorithm>
@@ -193,7 +194,7 @@ void RetryHandler::progress(HandledCall& call) {
 
 std::size_t RetryHandlers::KeyHash::operator()(Key const& key) const noexcept {
     return std::hash<std::string>{}(key.name) ^ (std::hash<RetryConfig>{}(key.config) << 1U) ^
-           std::hash<void const*>{}(key.telemetry);
+           std::hash<void const*>{}(key.telemetry) ^ key.account;
 }
 
 std::shared_ptr<CountLimit> RetryHandlers::limit_of(RetryConfig const& config,
@@ -207,10 +208,18 @@ std::shared_ptr<CountLimit> RetryHandlers::limit_of(RetryConfig const& config,
     return shared;
 }
 
-std::shared_ptr<RetryHandler> RetryHandlers::get(std::string const& name, RetryConfig const& config,
+RetryHandlers::Account RetryHandlers::account(std::string_view endpoint,
+                                              std::string_view credential) {
+    auto const hash = [](std::string_view text) { return std::hash<std::string_view>{}(text); };
+    return base::mix(hash(endpoint)) + hash(credential);
+}
+
+std::shared_ptr<RetryHandler> RetryHandlers::get(Account account, std::string const& name,
+                                                 RetryConfig const& config,
                                                  std::optional<std::int64_t> limit,
                                                  void const* telemetry, Scheduler& scheduler) {
-    Key key{.name = name, .config = config, .limit = limit, .telemetry = telemetry};
+    Key key{
+        .account = account, .name = name, .config = config, .limit = limit, .telemetry = telemetry};
     if (auto const found = by_key_.find(key); found != by_key_.end()) {
         order_.splice(order_.begin(), order_, found->second);
         return found->second->second;

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -141,12 +142,17 @@ private:
 };
 
 /// The handlers of one runtime: an LRU of a hundred, keyed by name, settings and telemetry sink
-/// (R-RETRY-25), and the semaphores that are shared by key (R-RETRY-22). Loop thread only.
+/// (R-RETRY-25), and by account, since names are unique within one only; and the semaphores that
+/// are shared by key (R-RETRY-22). Loop thread only.
 class RetryHandlers {
 public:
     static constexpr std::size_t most = 100;
 
-    [[nodiscard]] std::shared_ptr<RetryHandler> get(std::string const& name,
+    /// Tells endpoints and credentials apart without keeping the latter, which are secrets.
+    using Account = std::uint64_t;
+    [[nodiscard]] static Account account(std::string_view endpoint, std::string_view credential);
+
+    [[nodiscard]] std::shared_ptr<RetryHandler> get(Account account, std::string const& name,
                                                     RetryConfig const& config,
                                                     std::optional<std::int64_t> limit,
                                                     void const* telemetry, Scheduler& scheduler);
@@ -154,6 +160,7 @@ public:
 
 private:
     struct Key {
+        Account account{0};
         std::string name{};
         RetryConfig config{};
         std::optional<std::int64_t> limit{};

@@ -168,7 +168,9 @@ std::shared_ptr<RetryHandler> Sampler::handler_of(RetryConfig const& config) {
         auto const most = holder.max_concurrent_samples();
         limit = std::min(limit.value_or(most), most);
     }
-    return shared_->handlers().get(id_, config, limit, telemetry(), scheduler());
+    auto const account =
+        RetryHandlers::account(holder.endpoint_key(), holder.credential_identity());
+    return shared_->handlers().get(account, id_, config, limit, telemetry(), scheduler());
 }
 
 std::shared_ptr<RetryHandler> Sampler::handler_for(RetryConfig const& config,

@@ -410,6 +410,28 @@ TEST_F(SamplingDispatch,
 }
 
 TEST_F(SamplingDispatch,
+       ARetryHandlerIsSharedByClientsOfOneAccountAndNoOther) {  // R-RETRY-25, R-CONF-11
+    // The fake gives every sampler the same id.
+    auto const processed = [&](ClientOptions given) {
+        ServiceClient const client{std::move(given)};
+        auto const from = client.create_sampling_client("m");
+        (void)draw(from, 1);
+        auto stats = from.stats();
+        run();
+        return stats.get().processed;
+    };
+    auto other_key = tinker.options();
+    other_key.api_key = "tml-another-key";
+    auto other_url = tinker.options();
+    other_url.base_url = "http://elsewhere.test";
+    EXPECT_EQ(processed(tinker.options()), 1);
+    EXPECT_EQ(processed(tinker.options()), 2);
+    EXPECT_EQ(processed(other_key), 1);
+    EXPECT_EQ(processed(other_url), 1);
+    EXPECT_EQ(processed(tinker.options()), 3);
+}
+
+TEST_F(SamplingDispatch,
        WithoutRetriesARefusalSurfacesAtOnceWithItsWait) {  // R-SAMP-33, R-RETRY-13
     tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
         return too_many("{}", {{"retry-after", "4"}});

@@ -278,25 +278,26 @@ TEST_F(RetryHandlerTest, TellsItsProgressEveryTwoSecondsAndWhenIdle) {  // R-RET
 
 TEST_F(RetryHandlerTest, RegistrySharesHandlersOfEqualNameAndSettings) {  // R-RETRY-25
     RetryHandlers handlers;
-    auto const a = handlers.get("s", {}, 5, nullptr, clock_);
-    EXPECT_EQ(handlers.get("s", {}, 5, nullptr, clock_), a);
-    EXPECT_NE(handlers.get("t", {}, 5, nullptr, clock_), a);
-    EXPECT_NE(handlers.get("s", {.max_retries = 1}, 5, nullptr, clock_), a);
+    auto const a = handlers.get(0, "s", {}, 5, nullptr, clock_);
+    EXPECT_EQ(handlers.get(0, "s", {}, 5, nullptr, clock_), a);
+    EXPECT_NE(handlers.get(0, "t", {}, 5, nullptr, clock_), a);
+    EXPECT_NE(handlers.get(0, "s", {.max_retries = 1}, 5, nullptr, clock_), a);
     int sink = 0;
-    EXPECT_NE(handlers.get("s", {}, 5, &sink, clock_), a);
+    EXPECT_NE(handlers.get(0, "s", {}, 5, &sink, clock_), a);
+    EXPECT_NE(handlers.get(1, "s", {}, 5, nullptr, clock_), a);
 }
 
 TEST_F(RetryHandlerTest, RegistryForgetsTheOneThatWasUnusedLongest) {  // R-RETRY-25
     RetryHandlers handlers;
-    auto const kept = handlers.get("kept", {}, 1, nullptr, clock_);
-    auto const lost = handlers.get("lost", {}, 1, nullptr, clock_);
+    auto const kept = handlers.get(0, "kept", {}, 1, nullptr, clock_);
+    auto const lost = handlers.get(0, "lost", {}, 1, nullptr, clock_);
     for (int i = 0; i < 99; ++i) {
-        EXPECT_EQ(handlers.get("kept", {}, 1, nullptr, clock_), kept);
-        (void)handlers.get(std::to_string(i), {}, 1, nullptr, clock_);
+        EXPECT_EQ(handlers.get(0, "kept", {}, 1, nullptr, clock_), kept);
+        (void)handlers.get(0, std::to_string(i), {}, 1, nullptr, clock_);
     }
     EXPECT_EQ(handlers.size(), 100U);
-    EXPECT_EQ(handlers.get("kept", {}, 1, nullptr, clock_), kept);
-    EXPECT_NE(handlers.get("lost", {}, 1, nullptr, clock_), lost);
+    EXPECT_EQ(handlers.get(0, "kept", {}, 1, nullptr, clock_), kept);
+    EXPECT_NE(handlers.get(0, "lost", {}, 1, nullptr, clock_), lost);
 }
 
 TEST_F(RetryHandlerTest, ASemaphoreKeyJoinsSamplersAndEqualLimitsAloneDoNot) {  // R-RETRY-22
@@ -306,10 +307,10 @@ TEST_F(RetryHandlerTest, ASemaphoreKeyJoinsSamplersAndEqualLimitsAloneDoNot) {  
     Probe b;
     Probe c;
     Probe d;
-    EXPECT_TRUE(a.start(handlers.get("s", keyed, 1, nullptr, clock_)));
-    EXPECT_FALSE(b.start(handlers.get("t", keyed, 1, nullptr, clock_)));
-    EXPECT_TRUE(c.start(handlers.get("s", {}, 1, nullptr, clock_)));
-    EXPECT_TRUE(d.start(handlers.get("t", {}, 1, nullptr, clock_)));
+    EXPECT_TRUE(a.start(handlers.get(0, "s", keyed, 1, nullptr, clock_)));
+    EXPECT_FALSE(b.start(handlers.get(0, "t", keyed, 1, nullptr, clock_)));
+    EXPECT_TRUE(c.start(handlers.get(0, "s", {}, 1, nullptr, clock_)));
+    EXPECT_TRUE(d.start(handlers.get(0, "t", {}, 1, nullptr, clock_)));
     a.leave(true);
     EXPECT_TRUE(b.entered);
 }
