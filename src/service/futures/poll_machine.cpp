@@ -5,6 +5,7 @@
 #include "service/http/retry_after.hpp"
 #include "service/http/standard_headers.hpp"
 #include "service/retry/user_error.hpp"
+#include "service/telemetry/error_type.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
@@ -352,7 +353,7 @@ json::object PollMachine::event_data(Report const& report, Error const& error,
         return data;
     }
     data["exception"] = event_text(error.what());
-    data["exception_type"] = event_text(to_string(error.kind()));
+    data["exception_type"] = event_text(error_type(error));
     data["is_user_error"] = find_user_error(error).has_value();
     if (report.kind.empty()) return data;
     if (auto const status = error.http_status()) {
@@ -375,7 +376,7 @@ void report_unreadable_result(Telemetry* telemetry, std::string_view request_id,
     data["request_id"] = event_text(request_id);
     data["request_type"] = event_text(request_type);
     data["exception"] = event_text(error.what());
-    data["exception_type"] = event_text(to_string(error.kind()));
+    data["exception_type"] = event_text(error_type(error));
     telemetry->event(protobuf ? protobuf_event : validation_event, Severity::error,
                      std::move(data));
 }

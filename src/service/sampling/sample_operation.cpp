@@ -5,6 +5,7 @@
 #include "service/http/retry_after.hpp"
 #include "service/retry/user_error.hpp"
 #include "service/session/service_call.hpp"
+#include "service/telemetry/error_type.hpp"
 #include "wire/future.hpp"
 
 #include <boost/json/object.hpp>
@@ -731,7 +732,7 @@ void SampleOperation::report_attempt(Error const& error, bool retry) const {
     boost::json::object data;
     data["func"] = std::string{order_.operation};
     data["exception"] = error.what();
-    data["exception_type"] = std::string{to_string(error.kind())};
+    data["exception_type"] = std::string{error_type(error)};
     data["exception_stack"] = nullptr;
     if (error.http_status()) {
         data["status_code"] = *error.http_status();

@@ -885,7 +885,7 @@ TEST_F(SamplingDispatch, ABreakerStandsBeforeTheSubmitOfThoseWhoWantOne) {  // R
     EXPECT_TRUE(patient[0].result());
 }
 
-TEST_F(SamplingDispatch, EveryFailedAttemptIsToldToTelemetry) {  // R-RETRY-40
+TEST_F(SamplingDispatch, EveryFailedAttemptIsToldToTelemetry) {  // R-RETRY-40, R-TEL-10
     options = tinker.options();
     options->telemetry = true;
     int lost = 1;
@@ -913,6 +913,7 @@ TEST_F(SamplingDispatch, EveryFailedAttemptIsToldToTelemetry) {  // R-RETRY-40
     auto const& data = told->at("event_data").as_object();
     EXPECT_TRUE(data.at("should_retry").as_bool());
     EXPECT_EQ(data.at("attempt_count").as_int64(), 1);
+    EXPECT_EQ(data.at("exception_type").as_string(), "RetryableException");
     for (auto const* member :
          {"func", "exception", "exception_type", "exception_stack", "status_code", "is_user_error",
           "start_time", "current_time", "elapsed_time"}) {

@@ -452,7 +452,7 @@ TEST_F(PollMachineTest, TellsTelemetryOfEveryPollThatFailed) {  // R-TEL-10, R-T
     EXPECT_EQ(data.at("kind"), "retry_with_backoff");
     EXPECT_EQ(data.at("should_retry"), true);
     EXPECT_EQ(data.at("is_user_error"), false);
-    EXPECT_EQ(data.at("exception_type"), "connection");
+    EXPECT_EQ(data.at("exception_type"), "APIConnectionError");
     EXPECT_EQ(data.at("iteration"), 1);
     EXPECT_EQ(data.at("elapsed_time"), 3.0);
     EXPECT_EQ(data.at("connection_error_retries"), 1);
