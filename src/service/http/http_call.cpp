@@ -127,6 +127,7 @@ void HttpCall::send(Credential const& credential) {
     head_ = {};
     body_.clear();
     state_ = State::sending;
+    sent_at_ = context_->scheduler().now();
     call_ = context_->transport().start(std::move(request), *this);
     if (paused_) context_->transport().pause(call_, true);
 }

@@ -76,6 +76,8 @@ public:
         return state_ == State::waiting ? std::optional{retry_at_} : std::nullopt;
     }
     [[nodiscard]] std::string const& retry_reason() const noexcept { return retry_reason_; }
+    /// When the last attempt was given to the transport; also once the call is over.
+    [[nodiscard]] TimePoint sent_at() const noexcept { return sent_at_; }
 
 private:
     friend class HttpContext;
@@ -119,6 +121,7 @@ private:
     Credential credential_{};         ///< what was sent last, to be kept out of errors
     std::optional<Error> refusal_{};  ///< ends the call, from the loop
     TimePoint started_{};
+    TimePoint sent_at_{};
     TimePoint retry_at_{};
     std::string retry_reason_{};
     Call call_{};

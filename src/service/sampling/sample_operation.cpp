@@ -344,7 +344,8 @@ void SampleOperation::submit() {
 }
 
 void SampleOperation::submitted(HttpResponse const& response) {
-    sampler_->shared().gate().accepted(dispatched_->submit_started);
+    // By the attempt that was accepted: the loop around it may have begun before the refusal.
+    sampler_->shared().gate().accepted(dispatched_->call()->sent_at());
     auto answer = wire::decode_submitted(response.body);
     if (!answer) return attempt_failed(named(answer.error()));
     if (answer->result.empty()) return accepted(*std::move(answer));

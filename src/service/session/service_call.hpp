@@ -68,6 +68,8 @@ public:
 
     [[nodiscard]] bool under_way() const noexcept { return state_ != State::idle; }
     [[nodiscard]] Standing standing() const;
+    /// When the last attempt was given to the transport; also once the call is over.
+    [[nodiscard]] TimePoint sent_at() const noexcept { return http_.sent_at(); }
 
 private:
     friend class ServiceContext;

@@ -352,6 +352,30 @@ TEST_F(SamplingDispatch, AcceptedLaterSubmitsOpenTheGateButLeaveTheMemory) {  //
     EXPECT_TRUE(status().backoff.recent);
 }
 
+TEST_F(SamplingDispatch,
+       ARepeatOfTheSubmitLoopIsBehindTheGateAndOpensItWhenAccepted) {  // R-SAMP-10, R-SAMP-36
+    int failures = 1;
+    tinker.on_submit = [&](Submit const& submit) -> FakeTinker::Answer {
+        if (submit.seq_id == 0 && failures-- > 0) return json_reply("{}", 503);
+        if (submit.seq_id == 1) return too_many("{}", {{"retry-after", "10"}});
+        return std::nullopt;
+    };
+    auto const client = sampler();
+    auto first = draw(client, 1);
+    tinker.clock->advance(500ms);
+    auto const second = draw(client, 1);
+    EXPECT_EQ(status().backoff.ends_in, 10s);
+    tinker.clock->advance(500ms - 1ns);
+    EXPECT_EQ(tinker.submits().size(), 2U);
+    EXPECT_TRUE(status().backoff.active);
+    tinker.clock->advance(1ns);  // sent after the refusal, though its loop began before
+    run();
+    EXPECT_THAT(tinker.submitted_seq_ids(), ElementsAre(0, 1, 0));
+    EXPECT_TRUE(first[0].result());
+    EXPECT_FALSE(status().backoff.active);
+    EXPECT_TRUE(status().backoff.recent);
+}
+
 TEST_F(SamplingDispatch, FiftySamplesAndOneRefusal) {  // R-SAMP-34, R-SAMP-38
     int refusals = 1;
     tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
