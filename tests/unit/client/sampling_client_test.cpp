@@ -326,6 +326,29 @@ TEST_F(SamplingClientTest, SamplersOutliveTheHandleOfTheirService) {
     EXPECT_TRUE(sampler->sample(prompt, {.max_tokens = 4}).result());
 }
 
+TEST_F(SamplingClientTest, DroppingTheHandlesLeavesTheCallsUnderWay) {
+    tinker.clock->set_auto_advance(false);
+    std::optional<ServiceClient> client{service()};
+    std::optional<SamplingClient> sampler{client->create_sampling_client("org/tiny")};
+    auto pending = sampler->sample(prompt, {.max_tokens = 4});
+    client.reset();
+    sampler.reset();
+    while (tinker.clock->run_ready()) {
+    }
+    EXPECT_TRUE(pending.result());
+}
+
+TEST_F(SamplingClientTest, TheRuntimesLastHandleEndsTheCallsUnderWay) {  // R-SESS-21
+    tinker.clock->set_auto_advance(false);
+    auto options = tinker.options();
+    options.runtime = Runtime{RuntimeOptions{.threads = 0, .scheduler = tinker.clock}};
+    std::optional<SamplingClient> sampler{
+        ServiceClient{std::move(options)}.create_sampling_client("org/tiny")};
+    auto pending = sampler->sample(prompt, {.max_tokens = 4});
+    sampler.reset();
+    EXPECT_EQ(pending.result().error().kind(), ErrorKind::cancelled);
+}
+
 TEST_F(SamplingClientTest, ASamplerMadeInACallbackWorks) {  // R-CONF-42, R-CONV-03
     auto const client = service();
     auto chained = client.health().then([&](std::string const&) {
