@@ -15,7 +15,9 @@ namespace tinkxx {
 
 /// Where a pending operation stands.
 enum class Stage : std::uint8_t {
+    waiting_for_place,       ///< `ClientOptions::max_pending` are pending; its caller is blocked
     starting,                ///< the client fetches its configuration or creates its session
+    waiting_for_credential,  ///< a token, or what the credential command prints
     creating_sampler,        ///< the sampling session is being created
     waiting_for_slot,        ///< `RetryConfig::max_connections` are under way
     waiting_for_count,       ///< `DispatchLimits::count` are being submitted
@@ -32,6 +34,8 @@ enum class Stage : std::uint8_t {
     waiting_to_poll,         ///< until it is asked for again
     decoding,                ///< a long result is being read
     waiting_to_retry,        ///< until the whole attempt is made again
+    streaming,               ///< its pieces come in
+    closing,                 ///< the client ends its session and sends what is left
 };
 
 [[nodiscard]] std::string_view to_string(Stage stage) noexcept;
@@ -46,7 +50,7 @@ struct OperationStatus {
     /// Since when it stands there, and since when it exists.
     std::chrono::nanoseconds in_stage{0};
     std::chrono::nanoseconds age{0};
-    /// What it waits for, in words; the last failure if there was one.
+    /// What it waits for, in words; the last failure if there was one. Never empty in a report.
     std::string why{};
     /// When the wait ends by itself; empty if another event ends it.
     std::optional<std::chrono::nanoseconds> ends_in{};

@@ -19,7 +19,7 @@ void write_line(std::string const& line) {
 std::shared_ptr<service::SamplingShared> make_core(
     Runtime const& runtime, service::HolderConfig const& config, ResolvedOptions const& options,
     service::HolderKind kind, std::shared_ptr<Transport> const& transport,
-    std::optional<service::SessionSnapshot> const& snapshot) {
+    std::optional<service::SessionSnapshot> const& snapshot, service::PendingList::Ids ids) {
     service::SamplingSettings settings;
     settings.count = options.dispatch.count;
     settings.throttled = options.dispatch.throttled;
@@ -30,6 +30,7 @@ std::shared_ptr<service::SamplingShared> make_core(
         settings.when_full = service::PendingBound::WhenFull::reject;
     }
     if (options.report_pending) settings.report = write_line;
+    settings.ids = std::move(ids);
     auto const make = [&] {
         return std::make_shared<service::Holder>(config, kind, runtime.core(), transport, snapshot);
     };

@@ -1,15 +1,18 @@
 #include <tinkxx/sampling_client.hpp>
 
 #include "client/http_order.hpp"
+#include "client/ready_call.hpp"
 #include "client/request_operation.hpp"
 #include "client/sampling_impl.hpp"
-#include "client/stream_operation.hpp"
+#include "client/stream_call.hpp"
 #include "service/sampling/sample_operation.hpp"
 #include "service/session/sampler_handle.hpp"
 #include "wire/event_stream.hpp"
 #include "wire/sample.hpp"
 #include "wire/service_messages.hpp"
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,8 +84,16 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
         refuse({.kind = ErrorKind::cancelled, .message = "the runtime was shut down"});
         return future;
     }
-    auto place = sampler.shared().bound().enter(runtime);
+    std::shared_ptr<service::PlaceWait> waited;
+    auto const wait = [&](std::shared_ptr<Promise<void>> turn) {
+        waited = std::make_shared<service::PlaceWait>(sampler.shared().shared_from_this(),
+                                                      std::string{operation}, call.deadline,
+                                                      call.metadata, std::move(turn));
+        waited->launch();
+    };
+    auto place = sampler.shared().bound().enter(runtime, std::cref(wait));
     if (!place) {
+        if (waited) waited->give_up();
         refuse(place.error().details());
         return future;
     }
@@ -94,100 +105,14 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
     order.prompt = std::move(prompt);
     order.settings = shared_settings(std::move(params), std::move(options));
     auto headers = client::trace_headers(sampler.shared().http(), propagator);
-    if (headers.size() > 0 || !is_default(call)) {
-        order.extras =
-            std::make_unique<service::SampleExtras const>(std::move(call), std::move(headers));
+    if (headers.size() > 0 || waited || !is_default(call)) {
+        order.extras = std::make_unique<service::SampleExtras const>(
+            std::move(call), std::move(headers), std::move(waited));
     }
     order.may_bypass_handler = may_bypass_handler;
     auto const operation_object = std::make_shared<service::SampleOperation>(
         sampler.shared_from_this(), std::move(order), std::move(promise));
     operation_object->launch();
-    return future;
-}
-
-/// Completes `promise` on the loop once the sampler exists.
-template <class T, class Fn>
-class AfterReady final : public std::enable_shared_from_this<AfterReady<T, Fn>>,
-                         private service::SamplerWaiter,
-                         private service::PendingOperation {
-public:
-    AfterReady(std::shared_ptr<service::Sampler> sampler, std::string name, Promise<T> promise,
-               Fn fn)
-        : sampler_{std::move(sampler)},
-          name_{std::move(name)},
-          promise_{std::move(promise)},
-          fn_{std::move(fn)} {}
-
-    void launch() {
-        auto& scheduler = sampler_->scheduler();
-        promise_.on_cancel([weak = this->weak_from_this(), &scheduler] {
-            scheduler.post([weak] {
-                if (auto const waiting = weak.lock()) waiting->end();
-            });
-        });
-        scheduler.post([waiting = this->shared_from_this()] { waiting->begin(); });
-    }
-
-private:
-    void begin() {
-        if (promise_.done()) return;
-        if (auto refusal = sampler_->refusal(name_)) {
-            promise_.set_error(*std::move(refusal));
-            return;
-        }
-        self_ = this->shared_from_this();
-        started_ = sampler_->scheduler().now();
-        id_ = sampler_->pending().next_id();
-        sampler_->pending().add(*this);
-        if (auto const ready = sampler_->when_ready(*this)) on_sampler(*ready);
-    }
-    void on_sampler(Result<void> outcome) override {
-        auto const keep_alive = self_;
-        end();
-        if (outcome) {
-            fn_(*sampler_, std::move(promise_));
-        } else {
-            promise_.set_error(outcome.error());
-        }
-    }
-    OperationStatus status(TimePoint now) const override {
-        OperationStatus status;
-        status.id = id_;
-        status.operation = name_;
-        status.stage = sampler_->stage();
-        status.why = sampler_->standing(now);
-        status.age = status.in_stage = now - started_;
-        return status;
-    }
-    void on_close() noexcept override {
-        auto const keep_alive = self_;
-        end();
-        promise_.set_error(Error{{.kind = ErrorKind::cancelled,
-                                  .message = name_ + ": the client was closed",
-                                  .stopped = RetryEnd::cancelled}});
-    }
-    void end() noexcept {
-        auto const keep_alive = std::move(self_);
-        sampler_->forget(static_cast<service::SamplerWaiter&>(*this));
-        sampler_->pending().remove(*this);
-    }
-
-    std::shared_ptr<service::Sampler> const sampler_;
-    std::string const name_;
-    Promise<T> promise_;
-    Fn fn_;
-    std::shared_ptr<AfterReady> self_{};  // while it waits; loop thread only
-    std::uint64_t id_{0};
-    TimePoint started_{};
-};
-
-template <class T, class Fn>
-Future<T> after_ready(Runtime const& runtime, std::shared_ptr<service::Sampler> const& sampler,
-                      std::string name, Fn fn) {
-    Promise<T> promise{runtime};
-    auto future = promise.get_future();
-    std::make_shared<AfterReady<T, Fn>>(sampler, std::move(name), std::move(promise), std::move(fn))
-        ->launch();
     return future;
 }
 
@@ -296,67 +221,66 @@ Future<void> SamplingClient::sample_stream(ModelInput prompt, SamplingParams par
     auto tail = std::make_shared<std::string const>(
         wire::encode_sample_tail(prompt, params, {}, false, wire::Members::before_0_26));
     auto headers = client::trace_headers(sampler->shared().http(), impl_->propagator);
-    return after_ready<HttpResponse>(
-               impl_->runtime, sampler, "sample_stream",
-               [tail = std::move(tail), headers = std::move(headers),
-                on_chunk = std::move(on_chunk)](service::Sampler& ready,
-                                                Promise<HttpResponse> promise) mutable {
-                   constexpr std::string_view path = "/api/v1/stream_sample";
-                   auto& http = ready.shared().http();
-                   service::HttpOrder order;
-                   order.operation = {
-                       .method = "POST", .path = std::string{path}, .feature = "streamed samples"};
-                   order.url = ready.url(path);
-                   auto common = *http.json_headers();
-                   common.set("Accept", "text/event-stream");
-                   order.common_headers = std::make_shared<Headers const>(std::move(common));
-                   order.headers = std::move(headers);
-                   order.body.head = std::make_shared<std::string const>(
-                       wire::encode_sample_head(ready.id(), ready.next_seq_id()));
-                   order.body.tail = std::move(tail);
-                   order.purpose = Purpose::sample;
-                   order.timeouts = http.config().timeouts;
-                   order.max_retries = 0;
-                   order.stream = true;
-                   auto reader = std::make_shared<ChunkReader>(std::move(on_chunk));
-                   std::make_shared<client::StreamOperation>(
-                       http.shared_from_this(), std::move(promise), std::move(order),
-                       [reader](std::span<char const> data) { reader->feed(data); })
-                       ->launch();
-               })
-        .then([](HttpResponse const&) {});
+    auto reader = std::make_shared<ChunkReader>(std::move(on_chunk));
+    Promise<void> promise{impl_->runtime};
+    auto future = promise.get_future();
+    std::make_shared<client::StreamCall>(
+        impl_->runtime, sampler, "sample_stream",
+        [tail = std::move(tail), headers = std::move(headers)](service::Sampler& ready) {
+            constexpr std::string_view path = "/api/v1/stream_sample";
+            auto& http = ready.shared().http();
+            service::HttpOrder order;
+            order.operation = {
+                .method = "POST", .path = std::string{path}, .feature = "streamed samples"};
+            order.url = ready.url(path);
+            auto common = *http.json_headers();
+            common.set("Accept", "text/event-stream");
+            order.common_headers = std::make_shared<Headers const>(std::move(common));
+            order.headers = headers;
+            order.body.head = std::make_shared<std::string const>(
+                wire::encode_sample_head(ready.id(), ready.next_seq_id()));
+            order.body.tail = tail;
+            order.purpose = Purpose::sample;
+            order.timeouts = http.config().timeouts;
+            order.max_retries = 0;
+            return order;
+        },
+        [reader](std::span<char const> data) { reader->feed(data); }, std::move(promise))
+        ->launch();
+    return future;
 }
 
 Future<std::string> SamplingClient::get_base_model() const {
     auto const& sampler = impl_->sampler;
-    return after_ready<std::string>(
-        impl_->runtime, sampler, "get_base_model",
-        [](service::Sampler& ready, Promise<std::string> promise) {
-            auto const path = "/api/v1/samplers/" + ready.id();
-            std::make_shared<client::RequestOperation<std::string>>(
-                ready.shared().shared_from_this(), "get_base_model",
-                [path](service::SamplingShared& shared) -> Result<service::HttpOrder> {
-                    return client::get_order(shared.http(), path, Purpose::train);
-                },
-                service::Repeat::submit_loop,
-                [](HttpResponse const& response) -> Result<std::string> {
-                    auto answer = wire::decode_sampler(response.body);
-                    if (!answer) return answer.error();
-                    return std::move(answer->base_model);
-                },
-                std::move(promise))
-                ->launch();
-        });
-}
-
-Future<std::string> SamplingClient::sampling_session_id() const {
-    return after_ready<std::string>(impl_->runtime, impl_->sampler, "sampling_session_id",
-                                    [](service::Sampler& ready, Promise<std::string> promise) {
-                                        promise.set_value(ready.id());
-                                    });
+    Promise<std::string> promise{impl_->runtime};
+    auto future = promise.get_future();
+    std::make_shared<client::RequestOperation<std::string>>(
+        sampler->shared().shared_from_this(), sampler, "get_base_model",
+        [&ready = *sampler](service::SamplingShared& shared) {
+            return client::get_order(shared.http(), "/api/v1/samplers/" + ready.id(),
+                                     Purpose::train);
+        },
+        service::Repeat::submit_loop,
+        [](HttpResponse const& response) -> Result<std::string> {
+            auto answer = wire::decode_sampler(response.body);
+            if (!answer) return answer.error();
+            return std::move(answer->base_model);
+        },
+        std::move(promise))
+        ->launch();
+    return future;
 }
 
 namespace {
+
+/// `fn` is given the sampler once it is there, on the loop.
+template <class T, class Fn>
+Future<T> read(Runtime const& runtime, std::shared_ptr<service::Sampler> const& sampler,
+               std::string name, Fn fn) {
+    return client::once_ready<T>(
+        runtime, sampler->shared().shared_from_this(), sampler, std::move(name),
+        [&ready = *sampler, fn = std::move(fn)]() -> Result<T> { return fn(ready); });
+}
 
 service::SamplerSnapshot snapshot_of(service::Sampler& ready) {
     auto& holder = ready.shared().holder();
@@ -372,45 +296,43 @@ service::SamplerSnapshot snapshot_of(service::Sampler& ready) {
 
 }  // namespace
 
+Future<std::string> SamplingClient::sampling_session_id() const {
+    return read<std::string>(impl_->runtime, impl_->sampler, "sampling_session_id",
+                             [](service::Sampler& ready) { return ready.id(); });
+}
+
 Future<std::string> SamplingClient::get_sampler_handle() const {
-    return after_ready<std::string>(
+    return read<std::string>(
         impl_->runtime, impl_->sampler, "get_sampler_handle",
-        [](service::Sampler& ready, Promise<std::string> promise) {
-            promise.set_value(service::encode_sampler_handle(snapshot_of(ready)));
-        });
+        [](service::Sampler& ready) { return service::encode_sampler_handle(snapshot_of(ready)); });
 }
 
 Future<std::string> SamplingClient::export_sampler() const {
-    return after_ready<std::string>(impl_->runtime, impl_->sampler, "export_sampler",
-                                    [](service::Sampler& ready, Promise<std::string> promise) {
-                                        auto snapshot = snapshot_of(ready);
-                                        auto const& credentials =
-                                            ready.shared().holder().config().credentials;
-                                        if (!credentials.api_key.empty())
-                                            snapshot.api_key = credentials.api_key;
-                                        if (!credentials.command.empty())
-                                            snapshot.credential_cmd = credentials.command;
-                                        promise.set_value(service::encode_sampler_export(snapshot));
-                                    });
+    return read<std::string>(
+        impl_->runtime, impl_->sampler, "export_sampler", [](service::Sampler& ready) {
+            auto snapshot = snapshot_of(ready);
+            auto const& credentials = ready.shared().holder().config().credentials;
+            if (!credentials.api_key.empty()) snapshot.api_key = credentials.api_key;
+            if (!credentials.command.empty()) snapshot.credential_cmd = credentials.command;
+            return service::encode_sampler_export(snapshot);
+        });
 }
 
 Future<SamplerStats> SamplingClient::stats() const {
-    return after_ready<SamplerStats>(impl_->runtime, impl_->sampler, "stats",
-                                     [](service::Sampler& ready, Promise<SamplerStats> promise) {
-                                         SamplerStats stats;
-                                         stats.next_sequence_id = ready.peek_seq_id();
-                                         if (auto const* handler = ready.handler()) {
-                                             auto known = handler->stats();
-                                             stats.waiting = known.waiting;
-                                             stats.in_progress = known.in_retry_loop;
-                                             stats.processed = known.processed;
-                                             stats.retries = known.retries;
-                                             stats.errors = std::move(known.errors);
-                                             stats.since_progress =
-                                                 ready.scheduler().now() - known.last_progress;
-                                         }
-                                         promise.set_value(std::move(stats));
-                                     });
+    return read<SamplerStats>(impl_->runtime, impl_->sampler, "stats", [](service::Sampler& ready) {
+        SamplerStats stats;
+        stats.next_sequence_id = ready.peek_seq_id();
+        if (auto const* handler = ready.handler()) {
+            auto known = handler->stats();
+            stats.waiting = known.waiting;
+            stats.in_progress = known.in_retry_loop;
+            stats.processed = known.processed;
+            stats.retries = known.retries;
+            stats.errors = std::move(known.errors);
+            stats.since_progress = ready.scheduler().now() - known.last_progress;
+        }
+        return stats;
+    });
 }
 
 }  // namespace tinkxx

@@ -1,7 +1,9 @@
 #include <tinkxx/service_client.hpp>
 
 #include "client/client_core.hpp"
+#include "client/close_call.hpp"
 #include "client/http_order.hpp"
+#include "client/ready_call.hpp"
 #include "client/request_operation.hpp"
 #include "client/resolved_options.hpp"
 #include "client/sampling_impl.hpp"
@@ -73,9 +75,8 @@ public:
         Promise<T> promise{runtime_};
         auto future = promise.get_future();
         std::make_shared<client::RequestOperation<T>>(
-            shared, std::move(name),
-            [path = std::move(path),
-             purpose](service::SamplingShared& ready) -> Result<service::HttpOrder> {
+            shared, nullptr, std::move(name),
+            [path = std::move(path), purpose](service::SamplingShared& ready) {
                 return client::get_order(ready.http(), path, purpose);
             },
             repeat, std::move(decode), std::move(promise))
@@ -107,7 +108,8 @@ private:
     Shared get(Shared& slot, service::HolderKind kind) {
         std::scoped_lock const lock{mutex_};
         if (!slot) {
-            slot = client::make_core(runtime_, config_, resolved_, kind, transport_, std::nullopt);
+            slot = client::make_core(runtime_, config_, resolved_, kind, transport_, std::nullopt,
+                                     ids_);
             // A client that was closed before it was used stays closed (R-CONF-45).
             if (closed_) {
                 slot->scheduler().post([shared = slot] {
@@ -121,12 +123,8 @@ private:
     Future<void> close(Shared const& shared, std::optional<service::Finish> finish) {
         Promise<void> promise{runtime_};
         auto future = promise.get_future();
-        auto done = std::make_shared<Promise<void>>(std::move(promise));
-        shared->scheduler().post([shared, finish = std::move(finish), done]() mutable {
-            shared->holder().close(std::move(finish), [done, shared](Result<void> outcome) {
-                done->set_result(std::move(outcome));
-            });
-        });
+        std::make_shared<client::CloseCall>(shared, std::move(finish), std::move(promise))
+            ->launch();
         return future;
     }
 
@@ -134,6 +132,7 @@ private:
     client::ResolvedOptions const resolved_;
     service::HolderConfig const config_;
     std::shared_ptr<Transport> transport_;
+    service::PendingList::Ids const ids_{std::make_shared<std::uint64_t>()};
     std::mutex mutex_{};  // guards what follows
     Shared session_{};
     Shared sessionless_{};
@@ -209,9 +208,9 @@ Future<void> ServiceClient::check_access() const {
 }
 
 Future<Identity> ServiceClient::whoami() const {
-    return client::after_start<Identity>(
-        impl_->runtime(), impl_->sessionless(), "whoami",
-        [](service::SamplingShared& ready) -> Result<Identity> {
+    auto const shared = impl_->sessionless();
+    return client::once_ready<Identity>(
+        impl_->runtime(), shared, nullptr, "whoami", [&ready = *shared]() -> Result<Identity> {
             auto const token = ready.holder().identity_token();
             auto known = service::whoami(token ? std::string_view{*token} : std::string_view{});
             if (!known) return known.error();
@@ -231,9 +230,11 @@ Future<ServiceStatus> ServiceClient::status() const {
     shared->scheduler().post([shared, other, done] {
         auto status = shared->status();
         if (other) {
-            auto more = other->status().pending;
-            std::ranges::move(more, std::back_inserter(status.pending));
+            auto more = other->status();
+            std::ranges::move(more.pending, std::back_inserter(status.pending));
             std::ranges::stable_sort(status.pending, std::ranges::greater{}, &OperationStatus::age);
+            status.billing_pause = std::max(status.billing_pause, more.billing_pause);
+            status.telemetry_queued += more.telemetry_queued;
         }
         done->set_value(std::move(status));
     });
@@ -241,11 +242,10 @@ Future<ServiceStatus> ServiceClient::status() const {
 }
 
 Future<std::string> ServiceClient::session_id() const {
-    return client::after_start<std::string>(
-        impl_->runtime(), impl_->session(), "session_id",
-        [](service::SamplingShared& ready) -> Result<std::string> {
-            return ready.holder().session_id();
-        });
+    auto const shared = impl_->session();
+    return client::once_ready<std::string>(
+        impl_->runtime(), shared, nullptr, "session_id",
+        [&ready = *shared]() -> Result<std::string> { return ready.holder().session_id(); });
 }
 
 Future<void> ServiceClient::close() const { return impl_->close(std::nullopt); }
@@ -285,7 +285,7 @@ SamplingClient from_sampler_handle(std::string const& handle, ClientOptions opti
     plan.copy = true;
     plan.record_stability_info = snapshot.record_stability_info;
     auto core = client::make_core(runtime, client::holder_config(resolved), resolved,
-                                  service::HolderKind::shadow, transport, snapshot.session);
+                                  service::HolderKind::shadow, transport, snapshot.session, {});
     return SamplingClient{std::make_shared<SamplingClient::Impl>(
         runtime, std::make_shared<service::Sampler>(std::move(core), std::move(plan)),
         resolved.trace_propagator)};

@@ -45,6 +45,7 @@ void StreamOperation::resume() noexcept {
 }
 
 void StreamOperation::on_body(std::span<char const> data) {
+    if (!std::exchange(flows_, true)) on_standing();
     bool pause = false;
     {
         std::lock_guard const lock{mutex_};

@@ -5,6 +5,7 @@
 
 #include "service/http/http_call.hpp"
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,15 @@ public:
     StreamOperation(std::shared_ptr<service::HttpContext> context, Promise<HttpResponse> promise,
                     service::HttpOrder order, HttpClient::DataHandler on_data);
 
+    /// Called on the loop whenever it stands somewhere else. Before `launch`.
+    void on_change(std::function<void()> watcher) { watcher_ = std::move(watcher); }
+    /// Loop thread only.
+    [[nodiscard]] bool waits_for_credential() const noexcept {
+        return call_.waits_for_credential();
+    }
+    /// Whether pieces have come.
+    [[nodiscard]] bool flows() const noexcept { return flows_; }
+
     /// Goes to the loop. Any thread, once.
     void launch();
 
@@ -34,6 +44,9 @@ private:
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
     void on_body(std::span<char const> data) override;
+    void on_standing() override {
+        if (watcher_) watcher_();
+    }
     void finish(Result<HttpResponse> result);
 
     // On the callback executor, one at a time:
@@ -44,6 +57,8 @@ private:
     Promise<HttpResponse> promise_;
     service::HttpOrder order_;
     HttpClient::DataHandler const on_data_;
+    std::function<void()> watcher_{};
+    bool flows_{false};
     service::HttpCall call_;
     std::shared_ptr<StreamOperation> self_{};  // while under way; loop thread only
 

@@ -66,9 +66,15 @@ std::optional<Result<Credential>> CommandCredential::get(CredentialWaiter& waite
     waiters_.push(waiter);
     if (run_ == 0) {
         run_ = runner_->start(command_, *this);
-        scheduler_->arm(*this, scheduler_->now() + limit, Precision::coarse);
+        until_ = scheduler_->now() + limit;
+        scheduler_->arm(*this, until_, Precision::coarse);
     }
     return std::nullopt;
+}
+
+CredentialStanding CommandCredential::standing() const {
+    if (run_ == 0) return {};
+    return {.why = "the credential command is running", .until = until_};
 }
 
 void CommandCredential::forget(CredentialWaiter& waiter) noexcept {

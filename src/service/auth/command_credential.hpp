@@ -28,6 +28,7 @@ public:
     std::optional<Result<Credential>> get(CredentialWaiter& waiter) override;
     /// The command ends with the last who waits for it.
     void forget(CredentialWaiter& waiter) noexcept override;
+    CredentialStanding standing() const override;
     std::string_view identity() const noexcept override { return command_; }
 
     [[nodiscard]] bool running() const noexcept { return run_ != 0; }
@@ -42,6 +43,7 @@ private:
     Scheduler* scheduler_;
     CredentialQueue waiters_{};
     std::uint64_t run_{0};
+    TimePoint until_{};  ///< of a run
 };
 
 /// What a command's end means (R-AUTH-20). Errors show nothing of what it printed.

@@ -32,6 +32,9 @@ public:
         if (exchange_) exchange_->forget(waiter);
         raw_->forget(waiter);
     }
+    CredentialStanding standing() const override {
+        return exchange_ ? exchange_->standing() : raw_->standing();
+    }
     std::string_view identity() const noexcept override { return identity_; }
 
     /// Null if none is exchanged.

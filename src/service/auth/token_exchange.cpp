@@ -1,5 +1,6 @@
 #include "service/auth/token_exchange.hpp"
 
+#include "service/http/standard_headers.hpp"
 #include "wire/jwt.hpp"
 #include "wire/service_messages.hpp"
 
@@ -39,6 +40,18 @@ std::optional<Result<Credential>> TokenExchange::get(CredentialWaiter& waiter) {
 }
 
 void TokenExchange::forget(CredentialWaiter& waiter) noexcept { waiters_.forget(waiter); }
+
+CredentialStanding TokenExchange::standing() const {
+    if (!call_.under_way()) return raw_->standing();
+    CredentialStanding standing{.why = "a token is being asked for"};
+    if (auto const at = call_.retry_at()) {
+        auto const left = std::max(*at - context_->scheduler().now(), std::chrono::nanoseconds{0});
+        standing.why = "a token will be asked for again in " +
+                       seconds_text(std::chrono::ceil<std::chrono::milliseconds>(left)) +
+                       " s; last: " + call_.retry_reason();
+    }
+    return standing;
+}
 
 void TokenExchange::begin(bool background) {
     exchanging_ = true;

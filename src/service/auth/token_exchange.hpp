@@ -27,6 +27,7 @@ public:
     /// The token that is held; null before the first.
     [[nodiscard]] Credential const& token() const noexcept { return token_; }
     [[nodiscard]] bool exchanging() const noexcept { return exchanging_; }
+    [[nodiscard]] CredentialStanding standing() const;
     /// Ends the renewals (R-AUTH-16). The token stays; who has none to fall back to gets an error.
     void stop() noexcept;
 

@@ -123,7 +123,16 @@ void CompletionPoll::send() {
     http_.start(std::move(order));
 }
 
+std::string CompletionPoll::standing() const {
+    if (http_.waits_for_credential()) {
+        return "its poll waits for a credential: " + around_->http().credentials().standing().why;
+    }
+    if (!failure_.empty()) return "the last poll failed: " + failure_;
+    return "the service has not finished it";
+}
+
 void CompletionPoll::on_response(HttpResponse response) {
+    failure_.clear();
     auto news = wire::decode_completions(response.body);
     if (!news) return give_up(news.error());
     for (auto& each : news->completions) {
@@ -143,6 +152,7 @@ void CompletionPoll::on_error(Error error) {
         action = machine_.on_billing(around_->billing_pause(error).has_value());
     }
     if (std::holds_alternative<CompletionMachine::FallBack>(action)) return give_up(error);
+    failure_ = error.what();
     auto& http = around_->http();
     auto const delay = std::get<CompletionMachine::Again>(action).delay;
     not_before_ = around_->scheduler().now() + delay;

@@ -77,6 +77,8 @@ public:
     [[nodiscard]] std::size_t unclaimed() const noexcept { return unclaimed_.size(); }
     [[nodiscard]] bool polling() const noexcept { return http_.under_way(); }
     [[nodiscard]] std::int64_t cursor() const noexcept { return machine_.cursor(); }
+    /// What those who wait wait for, in words.
+    [[nodiscard]] std::string standing() const;
 
 private:
     struct Unclaimed {
@@ -109,6 +111,7 @@ private:
     std::list<Unclaimed> unclaimed_{};  ///< oldest first
     std::unordered_map<std::string_view, std::list<Unclaimed>::iterator> unclaimed_by_id_{};
     TimePoint not_before_{};  ///< of the next poll
+    std::string failure_{};   ///< of the last poll; empty if it went well
     bool given_up_{false};
     bool* gone_{nullptr};  ///< of the `tell` that runs
 };

@@ -128,7 +128,8 @@ void FuturePoll::enter(Doing doing) noexcept {
 void FuturePoll::acquire(std::int64_t bytes) {
     wanted_bytes_ = bytes;
     enter(Doing::download);
-    if (around_->downloads().acquire(*this, bytes)) on_permit();
+    if (around_->downloads().acquire(*this, bytes)) return on_permit();
+    listener_->on_standing();
 }
 
 void FuturePoll::on_permit() {
@@ -161,6 +162,7 @@ void FuturePoll::send() {
     order.max_retries = 0;
     order.metadata = order_.metadata;
     http_.start(std::move(order));
+    listener_->on_standing();
 }
 
 std::shared_ptr<Headers const> const& FuturePoll::common_lines(std::int64_t iteration) const {
@@ -183,6 +185,7 @@ void FuturePoll::wait(PollMachine::Poll const& poll) {
     until_ = std::min(poll.at, machine_->deadline());
     why_ = poll.why;
     around_->scheduler().arm(*this, until_, Precision::exact);
+    listener_->on_standing();
 }
 
 void FuturePoll::on_time() {
@@ -204,6 +207,7 @@ void FuturePoll::on_response(HttpResponse response) {
 
 void FuturePoll::classify(std::string content_type, std::string body) {
     enter(Doing::classifying);
+    listener_->on_standing();
     classification_ = std::make_shared<Classification>();
     classification_->owner = this;
     classification_->content_type = std::move(content_type);
@@ -325,9 +329,13 @@ void FuturePoll::fail(ErrorDetails error) {
     listener_->on_error(told);
 }
 
+PollStanding::Doing FuturePoll::doing() const noexcept {
+    return doing_ == Doing::polling && http_.waits_for_credential() ? Doing::credential : doing_;
+}
+
 PollStanding FuturePoll::standing() const noexcept {
     PollStanding standing;
-    standing.doing = doing_;
+    standing.doing = doing();
     if (!machine_) return standing;
     standing.since = machine_->since();
     standing.doing_since = doing_since_;

@@ -99,6 +99,7 @@ struct PollStanding {
         nothing,
         polling,      ///< a request is under way
         waiting,      ///< until the next poll
+        credential,   ///< a request waits for a credential
         download,     ///< for bytes of the download budget
         classifying,  ///< a large answer is looked at
     };
@@ -133,6 +134,9 @@ public:
         virtual void on_error(Error error) = 0;
         /// Every report of the server, changed or not (R-FUT-31). What it throws is logged.
         virtual void on_queue_state(QueueState /*state*/, std::string const& /*reason*/) {}
+        /// It does something else than before: to be looked at, and nothing else. Also from
+        /// inside `start`.
+        virtual void on_standing() {}
 
     protected:
         ~Listener() = default;
@@ -149,6 +153,9 @@ public:
 
     [[nodiscard]] bool under_way() const noexcept { return doing_ != Doing::nothing; }
     [[nodiscard]] PollStanding standing() const noexcept;
+    /// As in `standing()`.
+    [[nodiscard]] PollStanding::Doing doing() const noexcept;
+    [[nodiscard]] PollWait wait_reason() const noexcept { return why_; }
 
 private:
     using Doing = PollStanding::Doing;
@@ -156,6 +163,7 @@ private:
 
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
+    void on_standing() override { listener_->on_standing(); }
     void on_time() override;
     void on_permit() override;
 

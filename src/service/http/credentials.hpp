@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tinkxx/result.hpp>
+#include <tinkxx/scheduler.hpp>
 
 #include <memory>
 #include <optional>
@@ -22,6 +23,14 @@ protected:
     ~CredentialWaiter() = default;
 };
 
+/// Where the fetching of a credential stands, for those who wonder what takes so long.
+struct CredentialStanding {
+    /// In words; nothing of the credential itself.
+    std::string why{};
+    /// When the wait ends at the latest, if that is known.
+    std::optional<TimePoint> until{};
+};
+
 /// Supplies the value of X-API-Key for each attempt. Loop thread only.
 class CredentialSource {
 public:
@@ -30,6 +39,8 @@ public:
     [[nodiscard]] virtual std::optional<Result<Credential>> get(CredentialWaiter& waiter) = 0;
     /// `waiter` is not told any more. Harmless if it does not wait.
     virtual void forget(CredentialWaiter& waiter) noexcept = 0;
+    /// While somebody waits.
+    [[nodiscard]] virtual CredentialStanding standing() const { return {}; }
     /// What tells one account from another for limits that are shared (R-CONF-11): the configured
     /// key or command, never a token that rotates. A secret. Any thread.
     [[nodiscard]] virtual std::string_view identity() const noexcept = 0;

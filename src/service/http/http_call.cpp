@@ -87,7 +87,7 @@ void HttpCall::attempt() {
     }
     state_ = State::credential;
     auto credential = context_->credentials().get(*this);
-    if (!credential) return;
+    if (!credential) return listener_->on_standing();
     if (*credential) return send(**credential);
     // Told from the loop: the caller of `start` is not ready for an answer.
     refusal_ = credential->error();
@@ -96,8 +96,9 @@ void HttpCall::attempt() {
 }
 
 void HttpCall::on_credential(Result<Credential> credential) {
-    if (credential) return send(*credential);
-    fail(credential.error().details());
+    if (!credential) return fail(credential.error().details());
+    send(*credential);
+    listener_->on_standing();
 }
 
 void HttpCall::send(Credential const& credential) {
@@ -186,6 +187,7 @@ void HttpCall::follow(HttpRetry::Action action, Timing const& timing) {
         retry_at_ = scheduler.now() + again->delay;
         retry_reason_ = std::move(again->why);
         scheduler.arm(*this, retry_at_, Precision::exact);
+        listener_->on_standing();
     } else if (auto* failed = std::get_if<HttpRetry::Fail>(&action)) {
         context_->note_deprecation(order_.operation, head_.headers);
         fail(std::move(failed->error));
@@ -239,7 +241,10 @@ void HttpCall::fail(ErrorDetails error) {
 }
 
 void HttpCall::on_time() {
-    if (state_ == State::waiting) return attempt();
+    if (state_ == State::waiting) {
+        attempt();
+        return listener_->on_standing();
+    }
     auto const error = *std::exchange(refusal_, std::nullopt);
     fail(error.details());
 }

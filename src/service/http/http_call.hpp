@@ -49,6 +49,9 @@ public:
     public:
         virtual void on_response(HttpResponse response) = 0;
         virtual void on_error(Error error) = 0;
+        /// It begins or ends to wait, for a credential or for its next attempt: to be looked at,
+        /// and nothing else. Also from inside `start`.
+        virtual void on_standing() {}
         /// A piece of a streamed body; the call may be paused, cancelled or destroyed inside.
         virtual void on_body(std::span<char const> /*data*/) {}
 

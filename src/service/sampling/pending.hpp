@@ -6,6 +6,7 @@
 #include "base/intrusive_list.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,8 @@ public:
     PendingOperation& operator=(PendingOperation const&) = delete;
 
     [[nodiscard]] virtual OperationStatus status(TimePoint now) const = 0;
-    /// Its client is closing. Ends the operation, and may destroy it.
+    /// Its client is closing, and has taken it from the list. Ends the operation, and may destroy
+    /// it; the close itself goes back to the list.
     virtual void on_close() noexcept = 0;
 
 protected:
@@ -33,6 +35,12 @@ private:
 /// The operations of one client that are under way, oldest first. Loop thread only.
 class PendingList {
 public:
+    /// The number that was given last; shared by lists whose operations are shown together.
+    using Ids = std::shared_ptr<std::uint64_t>;
+
+    explicit PendingList(Ids ids)
+        : ids_{ids ? std::move(ids) : std::make_shared<std::uint64_t>()} {}
+
     /// Called whenever an operation comes while there is none.
     void on_first(Task task) { on_first_ = std::move(task); }
     void add(PendingOperation& operation) {
@@ -45,7 +53,7 @@ public:
     void remove(PendingOperation& operation) noexcept {
         if (operation.links_.linked()) list_.erase(operation);
     }
-    [[nodiscard]] std::uint64_t next_id() noexcept { return ++last_id_; }
+    [[nodiscard]] std::uint64_t next_id() noexcept { return ++*ids_; }
     [[nodiscard]] std::size_t size() const noexcept { return list_.size(); }
     [[nodiscard]] std::vector<OperationStatus> statuses(TimePoint now) const {
         std::vector<OperationStatus> all;
@@ -57,12 +65,14 @@ public:
     }
     /// Ends all of them.
     void close() noexcept {
-        while (auto* const operation = list_.pop_front()) operation->on_close();
+        for (auto left = list_.size(); left > 0 && !list_.empty(); --left) {
+            list_.pop_front()->on_close();
+        }
     }
 
 private:
     base::IntrusiveList<PendingOperation, &PendingOperation::links_> list_{};
-    std::uint64_t last_id_{0};
+    Ids ids_;
     Task on_first_{};
 };
 

@@ -12,14 +12,16 @@ namespace {
 
 class Unbounded final : public PendingBound {
 public:
-    Result<Place> enter(Runtime const& /*runtime*/) override { return Place{}; }
+    Result<Place> enter(Runtime const& /*runtime*/, OnWait const& /*on_wait*/) override {
+        return Place{};
+    }
 };
 
 class Bounded final : public PendingBound {
 public:
     Bounded(std::size_t most, WhenFull when_full) : most_{most}, when_full_{when_full} {}
 
-    Result<Place> enter(Runtime const& runtime) override {
+    Result<Place> enter(Runtime const& runtime, OnWait const& on_wait) override {
         std::unique_lock lock{mutex_};
         if (pending_ < most_ && waiting_.empty()) {
             ++pending_;
@@ -28,10 +30,11 @@ public:
         if (when_full_ == WhenFull::reject) return full("raise max_pending or choose block");
         // Those who wait are served in the order of their coming, each by its own future: waiting
         // for that one is refused where it would never end.
-        Promise<void> turn{runtime};
-        auto served = turn.get_future();
-        waiting_.push_back(std::move(turn));
+        auto const turn = std::make_shared<Promise<void>>(runtime);
+        auto served = turn->get_future();
+        waiting_.push_back(turn);
         lock.unlock();
+        if (on_wait) on_wait(turn);
         auto const outcome = wait(served);
         if (!outcome) return outcome.error();
         return place();
@@ -73,7 +76,7 @@ private:
             auto next = std::move(waiting_.front());
             waiting_.pop_front();
             lock.unlock();
-            if (next.set_value()) return;  // else it has given up: on to the one behind
+            if (next->set_value()) return;  // else it has given up: on to the one behind
         }
     }
 
@@ -81,7 +84,7 @@ private:
     WhenFull const when_full_;
     std::mutex mutex_{};  // guards what follows; not held while others run
     std::size_t pending_{0};
-    std::deque<Promise<void>> waiting_{};
+    std::deque<std::shared_ptr<Promise<void>>> waiting_{};
 };
 
 }  // namespace

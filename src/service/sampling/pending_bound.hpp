@@ -1,11 +1,13 @@
 #pragma once
 
 #include <tinkxx/error.hpp>
+#include <tinkxx/future.hpp>
 #include <tinkxx/result.hpp>
 #include <tinkxx/runtime.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace tinkxx::service {
@@ -23,10 +25,13 @@ public:
     [[nodiscard]] static std::shared_ptr<PendingBound> make(std::size_t most, WhenFull when_full);
     virtual ~PendingBound() = default;
 
+    /// Called before the caller is blocked, with what ends that: an error set there is the answer.
+    using OnWait = std::function<void(std::shared_ptr<Promise<void>> turn)>;
+
     /// A place, null if there is no bound; or why there is none. May block, if that is what it does
     /// when full; on a thread of `runtime`, which must not, it refuses instead. On a runtime
     /// without threads it runs the loop.
-    [[nodiscard]] virtual Result<Place> enter(Runtime const& runtime) = 0;
+    [[nodiscard]] virtual Result<Place> enter(Runtime const& runtime, OnWait const& on_wait) = 0;
 };
 
 }  // namespace tinkxx::service

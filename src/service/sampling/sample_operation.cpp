@@ -120,6 +120,7 @@ struct SampleOperation::Dispatched final : public base::Recycled<Dispatched, 102
         operation.queue_reported(state, reason);
     }
     void on_completion(Completed completed) override { operation.completed(completed); }
+    void on_standing() override { operation.on_standing(); }
 
     SampleOperation& operation;
     Permit count;
@@ -159,6 +160,8 @@ void SampleOperation::launch() {
 }
 
 void SampleOperation::begin() {
+    auto const* const waited = order_.extras ? order_.extras->waited.get() : nullptr;
+    if (waited != nullptr) order_.extras->waited->leave();
     if (promise_.done()) return;  // cancelled before it began
     if (auto refusal = sampler_->refusal(order_.operation)) {
         promise_.set_error(*std::move(refusal));
@@ -166,8 +169,9 @@ void SampleOperation::begin() {
     }
     self_ = shared_from_this();
     auto& scheduler = sampler_->scheduler();
-    started_ = stage_since_ = scheduler.now();
-    id_ = sampler_->pending().next_id();
+    started_ = shown_since_ = scheduler.now();
+    if (waited != nullptr) started_ = waited->started();
+    id_ = waited != nullptr ? waited->id() : sampler_->pending().next_id();
     sampler_->pending().add(*this);
     auto const limit =
         order_.call().deadline.count() > 0 ? order_.call().deadline : sampler_->deadline();
@@ -338,9 +342,9 @@ void SampleOperation::submit() {
     order.max_retries = 0;
     order.metadata = order_.call().metadata;
     dispatched_->submit_started = shared.scheduler().now();
-    enter_stage(Stage::submitting);
     dispatched_->new_call(shared.context())
         .start(std::move(order), retries() ? Repeat::sample_submit : Repeat::once);
+    enter_stage(Stage::submitting);
 }
 
 void SampleOperation::submitted(HttpResponse const& response) {
@@ -437,8 +441,8 @@ void SampleOperation::poll(std::int64_t known_bytes) {
     order.headers = order_.headers();
     order.metadata = order_.call().metadata;
     auto& future = dispatched_->new_poll(shared.futures());
-    enter_stage(Stage::polling);
     future.start(std::move(order));
+    enter_stage(Stage::polling);
 }
 
 void SampleOperation::queue_reported(QueueState state, std::string const& reason) {
@@ -562,7 +566,7 @@ void SampleOperation::on_stuck(std::chrono::milliseconds progress_timeout) {
          .message = std::string{order_.operation} + ": no sample succeeded for " +
                     std::to_string(seconds) +
                     " s; requests appear stuck (RetryConfig::progress_timeout); this one was " +
-                    std::string{to_string(stage_)},
+                    std::string{to_string(shown())},
          .retryable = true,
          .request_id = request_id(),
          .stopped = RetryEnd::permanent,
@@ -644,24 +648,58 @@ void SampleOperation::end(Result<SampleResponse> result) {
 
 void SampleOperation::enter_stage(Stage stage, std::string why) {
     stage_ = stage;
-    stage_since_ = sampler_->scheduler().now();
     why_ = std::move(why);
+    on_standing();
+}
+
+void SampleOperation::on_standing() {
+    auto const stage = shown();
+    if (shown_ == stage) return;
+    shown_ = stage;
+    auto const now = sampler_->scheduler().now();
+    shown_since_ = now;
     if (!sampler_->wants_stages()) return;
-    StageEvent told;
-    told.id = id_;
-    told.operation = order_.operation;
-    told.stage = stage;
-    told.why = why_;
-    told.metadata = sampler_->metadata(order_.call().metadata);
-    sampler_->tell(&Observer::on_stage, std::move(told));
+    sampler_->shared().tell_stage(status(now), sampler_->metadata(order_.call().metadata));
+}
+
+Stage SampleOperation::shown() const noexcept {
+    switch (stage_) {
+        case Stage::starting:
+        case Stage::creating_sampler:
+        case Stage::waiting_for_credential:
+            return sampler_->stage();
+        case Stage::submitting:
+            if (!dispatched_ || dispatched_->call() == nullptr) return stage_;
+            return stage_of(dispatched_->call()->doing());
+        case Stage::polling:
+            break;
+        default:
+            return stage_;
+    }
+    auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr;
+    switch (poll != nullptr ? poll->doing() : PollStanding::Doing::nothing) {
+        case PollStanding::Doing::nothing:
+        case PollStanding::Doing::polling:
+            break;
+        case PollStanding::Doing::credential:
+            return Stage::waiting_for_credential;
+        case PollStanding::Doing::waiting:
+            return poll->wait_reason() == PollWait::billing ? Stage::billing_pause
+                                                            : Stage::waiting_to_poll;
+        case PollStanding::Doing::download:
+            return Stage::waiting_for_download;
+        case PollStanding::Doing::classifying:
+            return Stage::decoding;
+    }
+    return Stage::polling;
 }
 
 OperationStatus SampleOperation::status(TimePoint now) const {
     OperationStatus status;
     status.id = id_;
     status.operation = order_.operation;
-    status.stage = stage_;
-    status.in_stage = now - stage_since_;
+    status.stage = shown();
+    status.in_stage = now - shown_since_;
     status.age = now - started_;
     status.why = why_;
     status.attempt = attempt_;
@@ -672,43 +710,96 @@ OperationStatus SampleOperation::status(TimePoint now) const {
     }
     if (deadline_) status.deadline_in = deadline_->at - now;
     if (armed()) status.ends_in = until_ - now;
+    auto& shared = sampler_->shared();
     switch (stage_) {
         case Stage::starting:
         case Stage::creating_sampler:
-            status.stage = sampler_->stage();
+        case Stage::waiting_for_credential:
             status.why = sampler_->standing(now);
+            if (auto const until = sampler_->until()) status.ends_in = *until - now;
+            break;
+        case Stage::waiting_for_slot:
+            status.why =
+                "as many samples are under way as RetryConfig::max_connections or the server "
+                "allows";
+            break;
+        case Stage::waiting_for_count:
+            status.why = std::to_string(shared.count().in_use()) +
+                         " samples are being submitted (DispatchLimits::count)";
+            break;
+        case Stage::throttled:
+            status.why = "after a refusal for load only " +
+                         std::to_string(shared.throttled().in_use()) +
+                         " are submitted at a time (DispatchLimits::throttled)";
+            break;
+        case Stage::waiting_for_bytes:
+            status.why =
+                "other prompts are being submitted (DispatchLimits::bytes); this one counts " +
+                std::to_string(dispatched_->byte_cost) + " bytes";
+            break;
+        case Stage::encoding:
+            status.why = "its long prompt is being written";
+            break;
+        case Stage::decoding:
+            status.why = "its long result is being read";
+            break;
+        case Stage::waiting_for_completion:
+            if (auto const* completions = sampler_->completions()) {
+                status.why = completions->standing();
+            }
             break;
         case Stage::submitting:
-            if (auto const* const call = dispatched_->call()) {
-                auto const standing = call->standing();
-                if (standing.doing == Standing::Doing::submit_wait) {
-                    status.stage = Stage::waiting_to_submit;
-                    status.why = standing.why;
-                    if (standing.until) status.ends_in = *standing.until - now;
-                }
-            }
+            describe_submit(status, now);
             break;
         case Stage::polling:
-            if (auto const* const poll = dispatched_->poll()) {
-                auto const standing = poll->standing();
-                status.polls = standing.polls;
-                if (standing.doing == PollStanding::Doing::waiting) {
-                    status.stage = Stage::waiting_to_poll;
-                    status.why = standing.last_failure.empty()
-                                     ? std::string{to_string(standing.why)}
-                                     : std::string{standing.last_failure};
-                    if (standing.until) status.ends_in = *standing.until - now;
-                } else if (standing.doing == PollStanding::Doing::download) {
-                    status.stage = Stage::waiting_for_download;
-                } else if (standing.doing == PollStanding::Doing::classifying) {
-                    status.stage = Stage::decoding;
-                }
-            }
+            describe_poll(status, now);
             break;
         default:
             break;
     }
     return status;
+}
+
+void SampleOperation::describe_submit(OperationStatus& status, TimePoint now) const {
+    auto const* const call = dispatched_ ? dispatched_->call() : nullptr;
+    if (call == nullptr) return;
+    auto standing = call->standing();
+    if (standing.until) status.ends_in = *standing.until - now;
+    status.why = std::move(standing.why);
+    if (standing.doing != Standing::Doing::sending) return;
+    status.why = status.why.empty() ? "the service has not answered yet"
+                                    : "the service has not answered yet; last: " + status.why;
+}
+
+void SampleOperation::describe_poll(OperationStatus& status, TimePoint now) const {
+    auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr;
+    if (poll == nullptr) return;
+    auto const standing = poll->standing();
+    status.polls = standing.polls;
+    if (standing.until) status.ends_in = *standing.until - now;
+    switch (standing.doing) {
+        case PollStanding::Doing::nothing:
+            break;
+        case PollStanding::Doing::polling:
+            status.why = "the service has no result yet";
+            break;
+        case PollStanding::Doing::credential: {
+            auto credential = sampler_->shared().http().credentials().standing();
+            status.why = std::move(credential.why);
+            if (credential.until) status.ends_in = *credential.until - now;
+            break;
+        }
+        case PollStanding::Doing::waiting:
+            status.why = standing.last_failure.empty() ? std::string{to_string(standing.why)}
+                                                       : std::string{standing.last_failure};
+            break;
+        case PollStanding::Doing::download:
+            status.why = "other results are being fetched (ClientOptions::download_bytes)";
+            break;
+        case PollStanding::Doing::classifying:
+            status.why = "its long result is being read";
+            break;
+    }
 }
 
 Error SampleOperation::named(Error const& error) const {

@@ -7,6 +7,7 @@
 #include "service/futures/future_poll.hpp"
 #include "service/retry/retry_handler.hpp"
 #include "service/sampling/pending.hpp"
+#include "service/sampling/place_wait.hpp"
 #include "service/sampling/sampler.hpp"
 #include "wire/sample.hpp"
 
@@ -31,6 +32,8 @@ struct SampleExtras {
     CallOptions call{};
     /// Lines for every request of this call, such as a trace context.
     Headers headers{};
+    /// How it waited for a place among the pending; null if it did not have to.
+    std::shared_ptr<PlaceWait> waited{};
 };
 
 /// What a caller wants sampled. Checked already.
@@ -89,6 +92,7 @@ private:
 
     OperationStatus status(TimePoint now) const override;
     void on_close() noexcept override;
+    void on_standing() override;
     void on_sampler(Result<void> outcome) override;
     void on_entered() override;
     void on_other_permit() override;
@@ -122,6 +126,9 @@ private:
     void drop_attempt() noexcept;
     void end(Result<SampleResponse> result);
     void enter_stage(Stage stage, std::string why = {});
+    [[nodiscard]] Stage shown() const noexcept;
+    void describe_submit(OperationStatus& status, TimePoint now) const;
+    void describe_poll(OperationStatus& status, TimePoint now) const;
     [[nodiscard]] Error named(Error const& error) const;
     [[nodiscard]] bool retries() const noexcept { return config().enable_retry_logic; }
     /// Empty until the service has accepted it.
@@ -144,12 +151,13 @@ private:
     std::int64_t attempt_{0};
     std::int64_t seq_id_{0};
     TimePoint started_{};
-    TimePoint stage_since_{};
+    TimePoint shown_since_{};
     TimePoint attempt_started_{};
     TimePoint until_{};
     std::string why_{};
     wire::Members tail_members_{wire::Members::newest};
-    Stage stage_{Stage::starting};
+    Stage stage_{Stage::starting};  ///< its own; what it uses may stand elsewhere
+    std::optional<Stage> shown_{};  ///< what observers know
     Step step_{Step::count};
     bool bypass_handler_{false};
     bool finished_{false};

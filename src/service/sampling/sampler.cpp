@@ -18,9 +18,6 @@ constexpr std::string_view join_path = "/api/v1/join_sampling_session";
 Sampler::Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan)
     : shared_{std::move(shared)},
       plan_{std::move(plan)},
-      wants_stages_{
-          std::ranges::any_of(shared_->http().config().observers,
-                              [](auto const& observer) { return observer->wants_stages(); })},
       submit_url_{url(submit_path)},
       config_{std::make_shared<RetryConfig const>(plan_.retry)},
       reporter_{sampling_queue} {}
@@ -92,6 +89,13 @@ void Sampler::send(std::string_view path, std::string body, Repeat repeat) {
     call_ = std::make_unique<ServiceCall>(shared_->context(), listener);
     call_->start(std::move(order), repeat);
     shared_->listen(*this);
+    on_standing();
+}
+
+void Sampler::on_standing() {
+    for (auto* each = waiters_.front(); each != nullptr; each = each->links_.next) {
+        each->on_standing();
+    }
 }
 
 void Sampler::on_closing() noexcept {
@@ -145,8 +149,15 @@ void Sampler::finish(Result<void> const& outcome) {
 }
 
 Stage Sampler::stage() const noexcept {
-    return state_ == State::creating || state_ == State::joining ? Stage::creating_sampler
-                                                                 : Stage::starting;
+    if (!call_) return shared_->holder().stage();
+    return call_->doing() == Standing::Doing::credential ? Stage::waiting_for_credential
+                                                         : Stage::creating_sampler;
+}
+
+std::optional<TimePoint> Sampler::until() const {
+    if (!call_) return shared_->holder().until();
+    if (stage() == Stage::waiting_for_credential) return call_->standing().until;
+    return std::nullopt;
 }
 
 std::string Sampler::standing(TimePoint now) const {
@@ -236,9 +247,7 @@ void Sampler::call_back(Task task) const {
 }
 
 Metadata Sampler::metadata(Metadata call) const {
-    auto const& common = shared_->http().config().metadata;
-    call.insert(common.begin(), common.end());
-    if (shared_->holder().ready()) call.try_emplace("session_id", shared_->holder().session_id());
+    call = shared_->metadata(std::move(call));
     if (!id_.empty()) call.try_emplace("sampling_session_id", id_);
     return call;
 }

@@ -22,6 +22,8 @@ namespace tinkxx::service {
 class SamplerWaiter {
 public:
     virtual void on_sampler(Result<void> outcome) = 0;
+    /// `Sampler::stage` has changed: to be looked at, and nothing else.
+    virtual void on_standing() = 0;
 
 protected:
     virtual ~SamplerWaiter() = default;
@@ -78,6 +80,8 @@ public:
     /// Where the creation stands.
     [[nodiscard]] Stage stage() const noexcept;
     [[nodiscard]] std::string standing(TimePoint now) const;
+    /// When that ends at the latest, if it is known.
+    [[nodiscard]] std::optional<TimePoint> until() const;
 
     [[nodiscard]] SamplingShared& shared() const noexcept { return *shared_; }
     [[nodiscard]] PendingList& pending() const noexcept { return shared_->pending(); }
@@ -115,7 +119,7 @@ public:
     }
     [[nodiscard]] bool logs(LogLevel level) const noexcept { return shared_->http().logs(level); }
     [[nodiscard]] bool observed() const noexcept { return shared_->http().observed(); }
-    [[nodiscard]] bool wants_stages() const noexcept { return wants_stages_; }
+    [[nodiscard]] bool wants_stages() const noexcept { return shared_->wants_stages(); }
     template <class Event>
     void tell(void (Observer::*member)(Event const&), Event event) const {
         shared_->http().tell(member, std::move(event));
@@ -128,6 +132,7 @@ private:
     enum class State : std::uint8_t { idle, waiting_for_holder, creating, joining, ready };
 
     void on_ready(Result<void> outcome) override;
+    void on_standing() override;
     void on_closing() noexcept override;
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
@@ -142,7 +147,6 @@ private:
 
     std::shared_ptr<SamplingShared> const shared_;
     SamplerPlan const plan_;
-    bool const wants_stages_;
     std::string const submit_url_;
 
     State state_{State::idle};

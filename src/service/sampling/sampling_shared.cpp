@@ -1,5 +1,6 @@
 #include "service/sampling/sampling_shared.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,7 +31,11 @@ SamplingShared::Limits::Limits(SamplingShared& shared, Holder& holder)
 SamplingShared::SamplingShared(std::shared_ptr<Holder> holder, SamplingSettings settings)
     : holder_{std::move(holder)},
       settings_{std::move(settings)},
-      bound_{PendingBound::make(settings_.max_pending, settings_.when_full)} {
+      bound_{PendingBound::make(settings_.max_pending, settings_.when_full)},
+      wants_stages_{
+          std::ranges::any_of(http().config().observers,
+                              [](auto const& observer) { return observer->wants_stages(); })},
+      pending_{settings_.ids} {
     if (!settings_.report) return;
     pending_.on_first([this] {
         if (!armed())
@@ -73,6 +78,24 @@ void SamplingShared::attach() {
 void SamplingShared::prepare() {
     if (limits_) return;
     limits_.emplace(*this, *holder_);
+}
+
+Metadata SamplingShared::metadata(Metadata call) const {
+    auto const& common = http().config().metadata;
+    call.insert(common.begin(), common.end());
+    if (holder_->ready()) call.try_emplace("session_id", holder_->session_id());
+    return call;
+}
+
+void SamplingShared::tell_stage(OperationStatus const& standing, Metadata call) const {
+    if (!wants_stages_) return;
+    StageEvent told;
+    told.id = standing.id;
+    told.operation = standing.operation;
+    told.stage = standing.stage;
+    told.why = standing.why;
+    told.metadata = metadata(std::move(call));
+    http().tell(&Observer::on_stage, std::move(told));
 }
 
 void SamplingShared::only_old_members() {

@@ -36,6 +36,8 @@ struct SamplingSettings {
     /// Given a line about what is pending every few seconds, on the callback executor. Empty: no
     /// such report.
     std::function<void(std::string const& line)> report{};
+    /// Numbers the operations. Empty: by itself.
+    PendingList::Ids ids{};
 };
 
 /// Has something under way that must end when its client closes. Loop thread only.
@@ -81,6 +83,12 @@ public:
     [[nodiscard]] PendingList& pending() noexcept { return pending_; }
     /// Any thread.
     [[nodiscard]] PendingBound& bound() const noexcept { return *bound_; }
+    /// Whether an observer wants to know each step of each operation. Any thread.
+    [[nodiscard]] bool wants_stages() const noexcept { return wants_stages_; }
+    /// Tells observers, if they want to know. `call` is the metadata of the call.
+    void tell_stage(OperationStatus const& standing, Metadata call) const;
+    /// With the client's, which give way, and the session's id.
+    [[nodiscard]] Metadata metadata(Metadata call) const;
 
     /// Joins the holder, to be told when it closes. Harmless to repeat.
     void attach();
@@ -147,7 +155,8 @@ private:
     std::shared_ptr<Holder> const holder_;
     SamplingSettings const settings_;
     std::shared_ptr<PendingBound> const bound_;
-    PendingList pending_{};
+    bool const wants_stages_;
+    PendingList pending_;
     base::IntrusiveList<CloseListener, &CloseListener::links_> listeners_{};
     std::optional<HolderTelemetry> telemetry_{};
     std::optional<Limits> limits_{};

@@ -1,31 +1,12 @@
 #include <tinkxx/status.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>
 
 namespace tinkxx {
 namespace {
-
-constexpr std::array<std::string_view, 17> names{
-    "starting",
-    "creating its sampler",
-    "waiting for a slot",
-    "waiting to be submitted",
-    "throttled",
-    "waiting for bytes",
-    "encoding",
-    "backing off",
-    "paused for billing",
-    "submitting",
-    "waiting to submit again",
-    "waiting for completion",
-    "waiting to download",
-    "polling",
-    "waiting to poll",
-    "decoding",
-    "waiting to retry",
-};
 
 /// `1.2 s`, `14 s`, `3 min`.
 std::string span_text(std::chrono::nanoseconds span) {
@@ -47,8 +28,51 @@ std::string span_text(std::chrono::nanoseconds span) {
 }  // namespace
 
 std::string_view to_string(Stage stage) noexcept {
-    auto const index = static_cast<std::size_t>(stage);
-    return index < names.size() ? names.at(index) : "unknown";
+    switch (stage) {
+        case Stage::waiting_for_place:
+            return "waiting for a place";
+        case Stage::starting:
+            return "starting";
+        case Stage::waiting_for_credential:
+            return "waiting for a credential";
+        case Stage::creating_sampler:
+            return "creating its sampler";
+        case Stage::waiting_for_slot:
+            return "waiting for a slot";
+        case Stage::waiting_for_count:
+            return "waiting to be submitted";
+        case Stage::throttled:
+            return "throttled";
+        case Stage::waiting_for_bytes:
+            return "waiting for bytes";
+        case Stage::encoding:
+            return "encoding";
+        case Stage::backing_off:
+            return "backing off";
+        case Stage::billing_pause:
+            return "paused for billing";
+        case Stage::submitting:
+            return "submitting";
+        case Stage::waiting_to_submit:
+            return "waiting to submit again";
+        case Stage::waiting_for_completion:
+            return "waiting for completion";
+        case Stage::waiting_for_download:
+            return "waiting to download";
+        case Stage::polling:
+            return "polling";
+        case Stage::waiting_to_poll:
+            return "waiting to poll";
+        case Stage::decoding:
+            return "decoding";
+        case Stage::waiting_to_retry:
+            return "waiting to retry";
+        case Stage::streaming:
+            return "streaming";
+        case Stage::closing:
+            return "closing";
+    }
+    return "unknown";
 }
 
 std::string to_string(OperationStatus const& status) {

@@ -207,6 +207,7 @@ void Holder::start() {
     if (starting_ || ready_ || closing_ || !usable()) return;
     self_ = shared_from_this();
     starting_ = true;
+    told_stage_ = Stage::starting;
     next_step();
 }
 
@@ -326,7 +327,31 @@ std::optional<Error> Holder::refusal(std::string_view operation) const {
         {.kind = ErrorKind::closed, .message = std::string{operation} + ": the client was closed"}};
 }
 
+Stage Holder::stage() const noexcept {
+    if (closing_) return Stage::closing;
+    bool const asks = starting_ && call_.doing() == Standing::Doing::credential;
+    return asks ? Stage::waiting_for_credential : Stage::starting;
+}
+
+void Holder::on_standing() {
+    auto const now = stage();
+    if (std::exchange(told_stage_, now) == now) return;
+    for (auto* each = waiters_.front(); each != nullptr; each = each->links_.next) {
+        each->on_standing();
+    }
+}
+
+std::optional<TimePoint> Holder::until() const {
+    if (stage() == Stage::waiting_for_credential) return call_.standing().until;
+    if (closing_ && !finishing_ && !ended_) return drained_until_;
+    return std::nullopt;
+}
+
 std::string Holder::standing() const {
+    if (finishing_) {
+        return "finishing the session: " + describe(call_.standing(), http_->scheduler().now());
+    }
+    if (closing_ && !ended_) return "sending what is left";
     if (closing_) return "closed";
     if (ready_) return {};
     if (!starting_) return "not started";
@@ -425,6 +450,7 @@ void Holder::tell_parts() {
 void Holder::drain() {
     auto& scheduler = runtime_->scheduler();
     auto const deadline = scheduler.now() + config_.intervals.telemetry_drain;
+    drained_until_ = deadline;
     draining_ = 1;  // this call
     for (std::size_t i = parts_.size(); i > 0; --i) {
         auto* const part = parts_.pop_front();

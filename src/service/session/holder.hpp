@@ -31,6 +31,8 @@ class ReadyWaiter {
 public:
     /// On the loop, never inside `when_ready`.
     virtual void on_ready(Result<void> outcome) = 0;
+    /// `Holder::stage` has changed: to be looked at, and nothing else.
+    virtual void on_standing() {}
 
 protected:
     virtual ~ReadyWaiter() = default;
@@ -114,6 +116,10 @@ public:
     [[nodiscard]] std::optional<Error> refusal(std::string_view operation) const;
     /// `client config: attempt 3, next attempt in 4 s; last: …`; empty once ready.
     [[nodiscard]] std::string standing() const;
+    /// Of those who wait for the start-up.
+    [[nodiscard]] Stage stage() const noexcept;
+    /// When what it does now ends at the latest, if that is known.
+    [[nodiscard]] std::optional<TimePoint> until() const;
 
     [[nodiscard]] ServiceContext& context() noexcept { return context_; }
     [[nodiscard]] BillingPause& billing() noexcept { return context_.billing(); }
@@ -156,6 +162,7 @@ private:
 
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
+    void on_standing() override;
     void on_shutdown() noexcept override;
 
     [[nodiscard]] bool usable();
@@ -196,6 +203,7 @@ private:
     std::unique_ptr<Refresh> refresh_;
     base::IntrusiveList<ReadyWaiter, &ReadyWaiter::links_> waiters_{};
     std::uint64_t round_{0};
+    Stage told_stage_{Stage::starting};
     base::IntrusiveList<HolderPart, &HolderPart::links_> parts_{};
     std::shared_ptr<Holder> self_{};  // from the start until the end
     bool resident_{false};
@@ -209,6 +217,7 @@ private:
     bool finished_{false};  ///< the session was ended on the server
     bool ended_{false};
     std::size_t draining_{0};
+    TimePoint drained_until_{};
     Result<void> outcome_{};  ///< of the close
     std::vector<Done> dones_{};
 };

@@ -18,6 +18,22 @@ double seconds(std::chrono::nanoseconds time) {
 
 }  // namespace
 
+Stage stage_of(Standing::Doing doing) noexcept {
+    switch (doing) {
+        case Standing::Doing::nothing:
+        case Standing::Doing::sending:
+            break;
+        case Standing::Doing::credential:
+            return Stage::waiting_for_credential;
+        case Standing::Doing::http_wait:
+        case Standing::Doing::submit_wait:
+            return Stage::waiting_to_submit;
+        case Standing::Doing::billing_pause:
+            return Stage::billing_pause;
+    }
+    return Stage::submitting;
+}
+
 std::string describe(Standing const& standing, TimePoint now) {
     if (standing.doing == Standing::Doing::nothing) return "not under way";
     std::string text;
@@ -40,7 +56,7 @@ std::string describe(Standing const& standing, TimePoint now) {
             break;
         case Standing::Doing::credential:
             text += "waiting for a credential";
-            break;
+            return standing.why.empty() ? text : text + ": " + standing.why;
         case Standing::Doing::http_wait:
         case Standing::Doing::submit_wait:
             text += "next attempt" + in();
@@ -124,12 +140,14 @@ void ServiceCall::wait(SubmitRetry::Wait wait, State state, Error error) {
     until_ = scheduler.now() + wait.delay;
     context_->attach(*this);
     scheduler.arm(*this, until_, Precision::exact);
+    listener_->on_standing();
 }
 
 void ServiceCall::on_time() {
     context_->detach(*this);
     state_ = State::sending;
     http_.start(order_);
+    listener_->on_standing();
 }
 
 // R-RETRY-83.
@@ -189,29 +207,44 @@ void ServiceCall::end() noexcept {
     last_.reset();
 }
 
-Standing ServiceCall::standing() const {
-    Standing standing;
-    if (state_ == State::idle) return standing;
-    standing.attempt = (retry_ && repeat_ != Repeat::once ? retry_->attempts() : 0) + 1;
-    if (last_) standing.why = last_->what();
+Standing::Doing ServiceCall::doing() const noexcept {
     switch (state_) {
         case State::idle:
             break;
         case State::sending:
-            standing.http_retries = http_.retries();
-            standing.doing = Standing::Doing::sending;
-            if (http_.waits_for_credential()) {
-                standing.doing = Standing::Doing::credential;
-            } else if (auto const retry_at = http_.retry_at()) {
-                standing.until = retry_at;
-                standing.doing = Standing::Doing::http_wait;
-                standing.why = http_.retry_reason();
-            }
-            break;
+            if (http_.waits_for_credential()) return Standing::Doing::credential;
+            return http_.retry_at() ? Standing::Doing::http_wait : Standing::Doing::sending;
         case State::waiting:
+            return Standing::Doing::submit_wait;
         case State::pausing:
-            standing.doing = state_ == State::waiting ? Standing::Doing::submit_wait
-                                                      : Standing::Doing::billing_pause;
+            return Standing::Doing::billing_pause;
+    }
+    return Standing::Doing::nothing;
+}
+
+Standing ServiceCall::standing() const {
+    Standing standing;
+    standing.doing = doing();
+    if (state_ == State::idle) return standing;
+    standing.attempt = (retry_ && repeat_ != Repeat::once ? retry_->attempts() : 0) + 1;
+    if (last_) standing.why = last_->what();
+    if (state_ == State::sending) standing.http_retries = http_.retries();
+    switch (standing.doing) {
+        case Standing::Doing::nothing:
+        case Standing::Doing::sending:
+            break;
+        case Standing::Doing::credential: {
+            auto credential = context_->http().credentials().standing();
+            standing.why = std::move(credential.why);
+            standing.until = credential.until;
+            break;
+        }
+        case Standing::Doing::http_wait:
+            standing.until = http_.retry_at();
+            standing.why = http_.retry_reason();
+            break;
+        case Standing::Doing::submit_wait:
+        case Standing::Doing::billing_pause:
             standing.until = until_;
             break;
     }

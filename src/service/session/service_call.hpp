@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tinkxx/status.hpp>
+
 #include "service/http/http_call.hpp"
 #include "service/session/service_context.hpp"
 #include "service/session/submit_retry.hpp"
@@ -34,9 +36,12 @@ struct Standing {
     /// Repeats of the HTTP attempt within it.
     int http_retries{0};
     std::optional<TimePoint> until{};
-    /// Why the last attempt came to nothing; empty if it was the first.
+    /// Why the last attempt came to nothing, empty if it was the first; where the credential stands
+    /// while it waits for one.
     std::string why{};
 };
+/// What the caller of a request that does this is told.
+[[nodiscard]] Stage stage_of(Standing::Doing doing) noexcept;
 /// `attempt 3, next in 12 s: POST /x: 503 …`.
 [[nodiscard]] std::string describe(Standing const& standing, TimePoint now);
 
@@ -52,6 +57,9 @@ public:
     public:
         virtual void on_response(HttpResponse response) = 0;
         virtual void on_error(Error error) = 0;
+        /// It does something else than before: to be looked at, and nothing else. Also from
+        /// inside `start`.
+        virtual void on_standing() {}
 
     protected:
         ~Listener() = default;
@@ -70,6 +78,8 @@ public:
     [[nodiscard]] Standing standing() const;
     /// When the last attempt was given to the transport; also once the call is over.
     [[nodiscard]] TimePoint sent_at() const noexcept { return http_.sent_at(); }
+    /// As `standing().doing`, at no cost.
+    [[nodiscard]] Standing::Doing doing() const noexcept;
 
 private:
     friend class ServiceContext;
@@ -77,6 +87,7 @@ private:
 
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
+    void on_standing() override { listener_->on_standing(); }
     void on_time() override;
 
     [[nodiscard]] bool pauses(Error const& error);

@@ -596,9 +596,10 @@ TEST_F(SamplingClientTest, ObserversSeeEveryStep) {  // R-EXT-30, R-RETRY-41
     while (tinker.clock->run_ready()) {
     }
     EXPECT_THAT(notes->attempts, ElementsAre("start 1", "retry 1", "start 2", "stop 2"));
-    EXPECT_THAT(notes->stages, ElementsAre(Stage::starting, Stage::submitting, Stage::polling,
-                                           Stage::waiting_to_retry, Stage::submitting,
-                                           Stage::polling, Stage::decoding));
+    EXPECT_THAT(
+        notes->stages,
+        ElementsAre(Stage::starting, Stage::creating_sampler, Stage::submitting, Stage::polling,
+                    Stage::waiting_to_retry, Stage::submitting, Stage::polling, Stage::decoding));
 }
 
 }  // namespace

@@ -87,6 +87,17 @@ TEST_F(CommandCredentialTest, RequestsAtOneTimeShareOneRun) {
     EXPECT_EQ(second.told, 1);
 }
 
+TEST_F(CommandCredentialTest, SaysHowLongTheCommandMayStillRun) {  // R-AUTH-20
+    Waiter waiter;
+    (void)source.get(waiter);
+    clock.advance(10s);
+    EXPECT_EQ(source.standing().why, "the credential command is running");
+    EXPECT_EQ(source.standing().until, clock.now() + 50s);
+    EXPECT_THAT(source.standing().why, Not(HasSubstr("print-key")));
+    runner->finish(1, {.output = "tml-1"});
+    EXPECT_EQ(source.standing().until, std::nullopt);
+}
+
 TEST_F(CommandCredentialTest, EndsACommandThatTakesTooLong) {  // R-AUTH-20
     Waiter waiter;
     (void)source.get(waiter);

@@ -198,6 +198,18 @@ TEST_F(TokenExchangeTest, KeepsItsOwnHttpRetries) {  // R-AUTH-17
     EXPECT_EQ(fake->sent().at(1).header("x-stainless-retry-count"), "1");
 }
 
+TEST_F(TokenExchangeTest, SaysWhatItWaitsFor) {
+    fake->push({.status = 503, .body = "busy"});
+    Waiter waiter;
+    (void)exchange->get(waiter);
+    EXPECT_EQ(exchange->standing().why, "a token is being asked for");
+    clock->run_ready();
+    EXPECT_THAT(exchange->standing().why, HasSubstr("a token will be asked for again in "));
+    EXPECT_THAT(exchange->standing().why, HasSubstr("busy"));
+    EXPECT_THAT(exchange->standing().why, Not(HasSubstr(test_key)));
+    exchange->forget(waiter);
+}
+
 TEST_F(TokenExchangeTest, RefusesAnswersWithoutAToken) {  // R-AUTH-10
     for (auto const* body :
          {"{}", "nonsense", R"({"jwt":5})", R"({"jwt":""})", R"({"jwt":"a\r\nX-Evil: 1"})"}) {

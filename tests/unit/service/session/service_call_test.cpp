@@ -267,6 +267,15 @@ TEST_F(ServiceCallTest, SaysWhereItStands) {
     EXPECT_EQ(waiting.call.standing().doing, Doing::nothing);
 }
 
+TEST(StageOf, TellsTheCallerWhatARequestDoes) {
+    using Doing = Standing::Doing;
+    EXPECT_EQ(stage_of(Doing::sending), Stage::submitting);
+    EXPECT_EQ(stage_of(Doing::credential), Stage::waiting_for_credential);
+    EXPECT_EQ(stage_of(Doing::http_wait), Stage::waiting_to_submit);
+    EXPECT_EQ(stage_of(Doing::submit_wait), Stage::waiting_to_submit);
+    EXPECT_EQ(stage_of(Doing::billing_pause), Stage::billing_pause);
+}
+
 TEST_F(ServiceCallTest, CancelIsSilentInEveryState) {
     fake->on("POST", "/x").hold();
     fake->push({.status = 503});

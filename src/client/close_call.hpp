@@ -1,0 +1,43 @@
+#pragma once
+
+#include <tinkxx/future.hpp>
+
+#include "service/alarm.hpp"
+#include "service/sampling/sampling_shared.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tinkxx::client {
+
+/// One `ServiceClient::close`, which others can see while it is under way. Made on the caller's
+/// thread, then lives on the loop; the holder holds it until it is over.
+class CloseCall final : public std::enable_shared_from_this<CloseCall>,
+                        private service::PendingOperation {
+public:
+    CloseCall(std::shared_ptr<service::SamplingShared> shared,
+              std::optional<service::Finish> finish, Promise<void> promise);
+    ~CloseCall() override;
+
+    /// Goes to the loop. Any thread, once.
+    void launch();
+
+private:
+    void begin();
+    void over(Result<void> outcome);
+    void out_of_time();
+    OperationStatus status(TimePoint now) const override;
+    void on_close() noexcept override;
+
+    std::shared_ptr<service::SamplingShared> const shared_;
+    std::optional<service::Finish> finish_;
+    Promise<void> promise_;
+    service::Alarm<CloseCall> deadline_{*this, &CloseCall::out_of_time};
+    std::uint64_t id_{0};
+    TimePoint started_{};
+    TimePoint ends_{};
+};
+
+}  // namespace tinkxx::client

@@ -1,0 +1,130 @@
+#include "client/pending_call.hpp"
+
+#include <utility>
+
+namespace tinkxx::client {
+
+PendingCall::PendingCall(std::shared_ptr<service::SamplingShared> shared,
+                         std::shared_ptr<service::Sampler> sampler, std::string name)
+    : shared_{std::move(shared)}, sampler_{std::move(sampler)}, name_{std::move(name)} {}
+
+void PendingCall::launch() {
+    scheduler().post([self = shared_from_this()] { self->begin(); });
+}
+
+Task PendingCall::canceller() {
+    // Weak: a cancel that is never made must not keep the call.
+    return [weak = weak_from_this(), &scheduler = scheduler()] {
+        scheduler.post([weak] {
+            if (auto const call = weak.lock()) call->stop();
+        });
+    };
+}
+
+void PendingCall::begin() {
+    if (answered()) return;  // cancelled before it began
+    if (auto refusal = shared_->refusal(name_)) return answer(*std::move(refusal));
+    auto const keep_alive = self_ = shared_from_this();
+    started_ = shown_since_ = scheduler().now();
+    id_ = shared_->pending().next_id();
+    shared_->attach();
+    shared_->pending().add(*this);
+    if (auto const limit = shared_->settings().deadline; limit.count() > 0) {
+        ends_ = started_ + limit;
+        scheduler().arm(deadline_, ends_, Precision::coarse);
+    }
+    if (sampler_) {
+        if (auto const known = sampler_->when_ready(*this)) return ready(*known);
+    } else {
+        if (shared_->holder().ready()) return ready({});
+        shared_->holder().when_ready(*this);
+    }
+    look();
+}
+
+void PendingCall::ready(Result<void> const& outcome) {
+    if (!outcome) return fail(named(outcome.error()));
+    auto const keep_alive = shared_from_this();
+    ready_ = true;
+    go();
+    look();
+}
+
+void PendingCall::leave() noexcept {
+    auto const keep_alive = std::exchange(self_, nullptr);
+    shared_->holder().forget(static_cast<service::ReadyWaiter&>(*this));
+    if (sampler_) sampler_->forget(static_cast<service::SamplerWaiter&>(*this));
+    shared_->pending().remove(*this);
+    scheduler().disarm(deadline_);
+}
+
+void PendingCall::fail(Error error) {
+    auto const keep_alive = shared_from_this();
+    drop();
+    leave();
+    if (auto* const telemetry = shared_->context().telemetry()) telemetry->capture(error);
+    answer(std::move(error));
+}
+
+void PendingCall::stop() noexcept {
+    if (!under_way()) return;
+    auto const keep_alive = shared_from_this();
+    drop();
+    leave();
+}
+
+void PendingCall::on_close() noexcept {
+    fail(Error{{.kind = ErrorKind::cancelled,
+                .message = name_ + ": the client was closed while it was under way",
+                .stopped = RetryEnd::cancelled}});
+}
+
+void PendingCall::out_of_time() {
+    auto const standing = status(scheduler().now());
+    fail(Error{{.kind = ErrorKind::timeout,
+                .message = name_ + ": not done within its deadline of " +
+                           std::to_string(shared_->settings().deadline.count()) + " ms; it was " +
+                           to_string(standing),
+                .retryable = true,
+                .stopped = RetryEnd::cancelled}});
+}
+
+Error PendingCall::named(Error const& error) const {
+    auto details = error.details();
+    details.message = name_ + ": " + details.message;
+    return Error{std::move(details)};
+}
+
+Stage PendingCall::shown() const noexcept {
+    if (ready_) return stage();
+    return sampler_ ? sampler_->stage() : shared_->holder().stage();
+}
+
+void PendingCall::look() {
+    if (!under_way()) return;
+    auto const stage = shown();
+    if (shown_ == stage) return;
+    shown_ = stage;
+    shown_since_ = scheduler().now();
+    if (shared_->wants_stages()) shared_->tell_stage(status(shown_since_), {});
+}
+
+OperationStatus PendingCall::status(TimePoint now) const {
+    OperationStatus status;
+    status.id = id_;
+    status.operation = name_;
+    status.stage = shown();
+    status.in_stage = now - shown_since_;
+    status.age = now - started_;
+    if (deadline_.armed()) status.deadline_in = ends_ - now;
+    if (ready_) {
+        describe(status, now);
+        return status;
+    }
+    status.why = sampler_ ? sampler_->standing(now) : shared_->holder().standing();
+    auto const until = sampler_ ? sampler_->until() : shared_->holder().until();
+    if (until) status.ends_in = *until - now;
+    return status;
+}
+
+}  // namespace tinkxx::client

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <tinkxx/status.hpp>
+
+#include "service/alarm.hpp"
+#include "service/sampling/sampler.hpp"
+#include "service/sampling/sampling_shared.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tinkxx::client {
+
+/// A call while it is under way: waits for what it needs, is listed among the pending, seen by
+/// observers, and ended by its deadline, a cancel or the client's close. Made on the caller's
+/// thread, then lives on the loop, which holds it until it is over.
+class PendingCall : public std::enable_shared_from_this<PendingCall>,
+                    private service::PendingOperation,
+                    private service::ReadyWaiter,
+                    private service::SamplerWaiter {
+public:
+    ~PendingCall() override = default;
+
+protected:
+    /// `sampler` is null if the call needs the holder only.
+    PendingCall(std::shared_ptr<service::SamplingShared> shared,
+                std::shared_ptr<service::Sampler> sampler, std::string name);
+
+    /// Goes to the loop. Any thread, once.
+    void launch();
+    /// For the promise: ends the call on the loop.
+    [[nodiscard]] Task canceller();
+
+    /// What it needs is there: answer, or begin what leads to an answer.
+    virtual void go() = 0;
+    /// Gives the error to the caller.
+    virtual void answer(Error error) = 0;
+    /// Whether the caller wants no answer any more.
+    [[nodiscard]] virtual bool answered() const = 0;
+    /// Ends what `go` began.
+    virtual void drop() noexcept {}
+    /// Where it stands since `go`.
+    [[nodiscard]] virtual Stage stage() const noexcept { return Stage::submitting; }
+    virtual void describe(OperationStatus& /*status*/, TimePoint /*now*/) const {}
+
+    /// It is over: leaves the list. Harmless to repeat. The caller keeps the call alive.
+    void leave() noexcept;
+    void fail(Error error);
+    /// Tells observers if it stands somewhere else than before.
+    void look();
+    void on_standing() override { look(); }
+    [[nodiscard]] bool under_way() const noexcept { return self_ != nullptr; }
+    [[nodiscard]] Error named(Error const& error) const;
+    [[nodiscard]] service::SamplingShared& shared() const noexcept { return *shared_; }
+    [[nodiscard]] Scheduler& scheduler() const noexcept { return shared_->scheduler(); }
+
+private:
+    void begin();
+    void ready(Result<void> const& outcome);
+    void on_ready(Result<void> outcome) override { ready(outcome); }
+    void on_sampler(Result<void> outcome) override { ready(outcome); }
+    void on_close() noexcept override;
+    void out_of_time();
+    void stop() noexcept;
+    [[nodiscard]] Stage shown() const noexcept;
+    OperationStatus status(TimePoint now) const override;
+
+    std::shared_ptr<service::SamplingShared> const shared_;
+    std::shared_ptr<service::Sampler> const sampler_;
+    std::string const name_;
+    service::Alarm<PendingCall> deadline_{*this, &PendingCall::out_of_time};
+    std::shared_ptr<PendingCall> self_{};  // while under way; loop thread only
+    std::uint64_t id_{0};
+    bool ready_{false};
+    std::optional<Stage> shown_{};  ///< what observers know
+    TimePoint started_{};
+    TimePoint shown_since_{};
+    TimePoint ends_{};
+};
+
+}  // namespace tinkxx::client

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <tinkxx/future.hpp>
+
+#include "client/pending_call.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace tinkxx::client {
+
+/// Gives what `fn` reads once the holder, or the sampler, is ready.
+template <class T, class Fn>
+class ReadyCall final : public PendingCall {
+public:
+    ReadyCall(std::shared_ptr<service::SamplingShared> shared,
+              std::shared_ptr<service::Sampler> sampler, std::string name, Promise<T> promise,
+              Fn fn)
+        : PendingCall{std::move(shared), std::move(sampler), std::move(name)},
+          promise_{std::move(promise)},
+          fn_{std::move(fn)} {}
+
+    void launch() {
+        promise_.on_cancel(canceller());
+        PendingCall::launch();
+    }
+
+private:
+    void go() override {
+        Result<T> result = fn_();
+        if (!result) return fail(result.error());
+        leave();
+        promise_.set_result(std::move(result));
+    }
+    void answer(Error error) override { promise_.set_error(std::move(error)); }
+    bool answered() const override { return promise_.done(); }
+
+    Promise<T> promise_;
+    Fn fn_;
+};
+
+/// `fn` gives a `Result<T>`, on the loop. `sampler` is null if the holder will do.
+template <class T, class Fn>
+[[nodiscard]] Future<T> once_ready(Runtime const& runtime,
+                                   std::shared_ptr<service::SamplingShared> shared,
+                                   std::shared_ptr<service::Sampler> sampler, std::string name,
+                                   Fn fn) {
+    Promise<T> promise{runtime};
+    auto future = promise.get_future();
+    std::make_shared<ReadyCall<T, Fn>>(std::move(shared), std::move(sampler), std::move(name),
+                                       std::move(promise), std::move(fn))
+        ->launch();
+    return future;
+}
+
+}  // namespace tinkxx::client
