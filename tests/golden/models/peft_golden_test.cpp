@@ -7,7 +7,7 @@ namespace tinkxx::engine::golden {
 namespace {
 
 std::filesystem::path scratch(std::string const& name) {
-    auto const folder = std::filesystem::path(testing::TempDir()) / ("golden_models_" + name);
+    auto folder = std::filesystem::path(testing::TempDir()) / ("golden_models_" + name);
     std::filesystem::remove_all(folder);
     return folder;
 }

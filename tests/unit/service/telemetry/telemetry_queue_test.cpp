@@ -133,7 +133,7 @@ TEST(TelemetryQueue, WarnsOfFailuresOnceAMinute) {  // R-TEL-22
     TelemetryQueue queue{{}};
     (void)add(queue, 100);
     auto const fail = [&](TimePoint now) {
-        auto const warning = queue.on_failure(error_of(ErrorKind::status, "404"), now).warning;
+        auto warning = queue.on_failure(error_of(ErrorKind::status, "404"), now).warning;
         (void)queue.on_time();
         return warning;
     };
