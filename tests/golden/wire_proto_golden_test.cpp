@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <regex>
 
 namespace tinkxx::wire {
 namespace {

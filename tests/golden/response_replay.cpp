@@ -1,0 +1,575 @@
+#include "response_replay.hpp"
+
+#include <tinkxx/service_client.hpp>
+
+#include "golden.hpp"
+#include "promise_stand_in.hpp"
+#include "stub_service.hpp"
+#include "wire/future.hpp"
+#include "wire/json.hpp"
+#include "wire/service_messages.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace tinkxx::golden {
+
+using namespace std::chrono_literals;
+using testing::SentRequest;
+
+namespace {
+
+constexpr auto submit_of_samples = "/api/v1/asample";
+constexpr auto polls = "/api/v1/retrieve_future";
+
+std::string lower(std::string text) {
+    std::ranges::transform(text, text.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    return text;
+}
+
+double seconds(std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>{time}.count();
+}
+
+/// The scripted answers of a path, each as often as it is given.
+std::vector<value> answers_at(value const& recording, std::string_view path) {
+    std::vector<value> out;
+    for (auto const& rule : recording.at("answers").as_array()) {
+        if (text(rule, "to") != path) continue;
+        for (auto const& step : rule.at("then").as_array()) {
+            out.insert(out.end(), value_to<std::size_t>(step.at("times")), step.at("answer"));
+        }
+    }
+    return out;
+}
+
+std::string body_of(value const& answer) { return reply_of(answer).body; }
+
+// What is expected --------------------------------------------------------------------------------
+
+/// A result in JSON, which tinkxx takes and the official SDK refuses since 0.25 (C-20).
+bool json_result(value const& recording) {
+    auto const operation = text(recording, "operation");
+    if (operation != "sample" && operation != "compute_logprobs") return false;
+    return std::ranges::any_of(answers_at(recording, polls), [](value const& answer) {
+        if (member<int>(answer, "status") != 200) return false;
+        auto const body = body_of(answer);
+        auto const read = wire::classify_future_answer(
+            member<std::string>(answer, "content_type").value_or(""), body);
+        return std::holds_alternative<wire::future_answer::Json>(read);
+    });
+}
+
+bool without_sequence_ids(value const& recording) {
+    return std::ranges::any_of(answers_at(recording, submit_of_samples), [](value const& answer) {
+        return member<int>(answer, "status") == 200 &&
+               body_of(answer).find("sample_sequence_ids") == std::string::npos;
+    });
+}
+
+/// The release whose behaviour is ours.
+std::string version_for(value const& recording) {
+    auto const& outcomes = recording.at("outcomes").as_object();
+    if (json_result(recording) && outcomes.contains("0.7.0")) return "0.7.0";
+    // C-29: the ids are not needed.
+    if (without_sequence_ids(recording) && outcomes.contains("0.25.0")) return "0.25.0";
+    for (auto const* version : {newest, "0.25.0", "0.7.0"}) {
+        if (outcomes.contains(version)) return version;
+    }
+    throw std::runtime_error{"the recording has no outcome"};
+}
+
+/// What a recorded outcome means here, where a decision of behaviour.md §13 says otherwise.
+std::optional<ErrorKind> decided_error(value const& recording, value const& outcome) {
+    auto const* config = find(recording, "retry_config");
+    if (config != nullptr && !member<bool>(*config, "enable_retry_logic").value_or(true)) {
+        for (auto const& answer : answers_at(recording, submit_of_samples)) {
+            if (member<int>(answer, "status") == 429) return ErrorKind::status;  // C-11
+        }
+    }
+    auto const* result = outcome.as_object().if_contains("result");
+    if (text(recording, "operation") == "compute_logprobs" && result != nullptr &&
+        result->is_null()) {
+        return ErrorKind::validation;  // C-30: asked for, and not answered
+    }
+    if (json_result(recording)) {
+        for (auto const& answer : answers_at(recording, polls)) {
+            if (!wire::parse_json("strict", body_of(answer))) return ErrorKind::validation;
+        }
+    }
+    return std::nullopt;
+}
+
+/// C-53: a server without a config gets the defaults.
+bool has_no_config(value const& recording) {
+    auto const answers = answers_at(recording, "/api/v1/client/config");
+    return !answers.empty() && member<int>(answers.front(), "status") == 404;
+}
+
+// What came of it ---------------------------------------------------------------------------------
+
+/// A scripted operation about to be made here.
+class Operation {
+public:
+    explicit Operation(value const& recorded)
+        // Braces would make lists of these.
+        : recording(recorded),
+          outcome(recorded.at("outcomes").at(version_for(recorded))),
+          decided{decided_error(recorded, outcome)},
+          stub{recorded} {}
+
+    /// Compares the result, or the kind of the error.
+    template <class T, class Json>
+    void expect_outcome(Result<T> const& ours, Json json) const {
+        if (decided) {
+            ASSERT_FALSE(ours) << "succeeded";
+            EXPECT_EQ(ours.error().kind(), *decided) << ours.error().what();
+            return;
+        }
+        if (auto const* error = find(outcome, "error")) {
+            ASSERT_FALSE(ours) << "succeeded, unlike " << *error;
+            expect_same_error(with_any_case(*error), ours.error());
+            return expect_message(ours.error());
+        }
+        ASSERT_TRUE(ours) << ours.error().what();
+        value const made = json(*ours);
+        auto const& recorded = outcome.at("result");
+        EXPECT_TRUE(agrees(recorded, made)) << "recorded: " << recorded << "\nours: " << made;
+    }
+
+    void expect_requests() const {
+        if (decided) return;
+        auto const& seen_then = outcome.at("requests_seen");
+        std::set<std::string> paths;
+        for (auto const& entry : seen_then.as_object()) {
+            std::string const line{entry.key()};
+            paths.insert(line.substr(line.find(' ') + 1));
+        }
+        auto const sent = stub.seen(paths);
+        if (ended_by_chance()) {
+            // As many waits as fit into the five minutes; recorded are those of one draw.
+            EXPECT_GE(sent.back().at - sent.front().at, 250s);
+            return;
+        }
+        std::map<std::string, int> counts;
+        for (auto const& request : sent) ++counts[request.method + ' ' + target(request)];
+        EXPECT_EQ(counts, (value_to<std::map<std::string, int>>(seen_then)));
+        expect_waits(sent);
+        expect_lines(sent);
+    }
+
+    void expect_queue_reports(boost::json::array ours) const {
+        auto const* theirs = find(outcome, "queue_state_reports");
+        boost::json::array recorded;
+        for (auto const& report : theirs != nullptr ? theirs->as_array() : boost::json::array{}) {
+            // R-FUT-31: a state that nobody knows, without a reason, is not worth a report.
+            if (report.at(0) == "unknown" && report.at(1).is_null()) continue;
+            recorded.push_back(report);
+        }
+        // C-45: a state in capitals is one too; the official SDK does not know it.
+        for (auto const& answer : answers_at(recording, polls)) {
+            boost::json::error_code failed;
+            auto const body = boost::json::parse(body_of(answer), failed);
+            auto const* state = failed ? nullptr : find(body, "queue_state");
+            if (state == nullptr || !state->is_string()) continue;
+            auto const word = value_to<std::string>(*state);
+            auto const meant = parse_queue_state(word);
+            if (meant == QueueState::unknown || word == to_string(meant)) continue;
+            auto const extra = std::ranges::find_if(ours, [&](value const& report) {
+                return report.at(0).as_string() == to_string(meant) && report.at(1).is_null();
+            });
+            if (extra != ours.end()) ours.erase(extra);
+        }
+        ASSERT_EQ(ours.size(), recorded.size()) << value(ours);
+        for (std::size_t i = 0; i < ours.size(); ++i) {
+            EXPECT_EQ(ours[i].at(0), recorded[i].at(0));
+            // Without a reason of the server a sampler says what the state usually means.
+            if (!recorded[i].at(1).is_null()) {
+                EXPECT_EQ(ours[i].at(1), recorded[i].at(1));
+            }
+        }
+    }
+
+private:
+    /// C-45: the category counts whatever its case.
+    [[nodiscard]] value with_any_case(value error) const {
+        if (find(error, "category") == nullptr) return error;
+        for (auto const& answer : answers_at(recording, polls)) {
+            boost::json::error_code failed;
+            auto const body = boost::json::parse(body_of(answer), failed);
+            auto const* category = failed ? nullptr : find(body, "category");
+            if (category == nullptr || !category->is_string()) continue;
+            auto const given = value_to<std::string>(*category);
+            auto const word = lower(given);
+            if (word != given && (word == "user" || word == "server")) {
+                error.as_object()["category"] = word;
+            }
+            break;
+        }
+        return error;
+    }
+
+    /// The server's own words are in ours.
+    void expect_message(Error const& ours) const {
+        if (ours.kind() != ErrorKind::request_failed) return;
+        for (auto const& answer : answers_at(recording, polls)) {
+            boost::json::error_code failed;
+            auto const body = boost::json::parse(body_of(answer), failed);
+            auto const* words = failed ? nullptr : find(body, "error");
+            if (words == nullptr || !words->is_string()) continue;
+            EXPECT_THAT(std::string{ours.what()},
+                        ::testing::HasSubstr(value_to<std::string>(*words)));
+            return;
+        }
+    }
+
+    /// Whether time ended it, after waits of which each depends on chance.
+    [[nodiscard]] bool ended_by_chance() const {
+        auto const* waits = find(outcome, "waits");
+        if (waits == nullptr || find(outcome, "error") == nullptr) return false;
+        double total = 0;
+        for (auto const& wait : waits->as_array()) {
+            if (wait.at(0) == "http") {
+                total += value_to<double>(wait.at(1)) * value_to<double>(wait.at(2));
+            }
+        }
+        return total > 200;
+    }
+
+    /// How long a poll's answer asks to wait (R-FUT-03), which the official SDK does not read.
+    [[nodiscard]] std::optional<double> asked_wait(std::size_t poll) const {
+        auto const answers = answers_at(recording, polls);
+        if (poll >= answers.size()) return std::nullopt;
+        auto const wait = wire::decode_retry_after(body_of(answers[poll]));
+        if (!wait || wait->count() <= 0) return std::nullopt;
+        return seconds(*wait);
+    }
+
+    void expect_waits(std::vector<SentRequest> const& sent) const {
+        std::vector<std::pair<std::string, double>> before_submits;
+        std::vector<double> before_polls;
+        double gate = 0;
+        if (auto const* waits = find(outcome, "waits")) {
+            for (auto const& wait : waits->as_array()) {
+                auto const layer = value_to<std::string>(wait.at(0));
+                auto const time = value_to<double>(wait.at(1));
+                auto const times = value_to<std::size_t>(wait.at(2));
+                if (layer == "future_loop") {
+                    before_polls.insert(before_polls.end(), times, time);
+                } else if (layer == "sampling_backoff_gate") {
+                    gate += time * static_cast<double>(times);
+                } else {
+                    before_submits.insert(before_submits.end(), times, {layer, time});
+                }
+            }
+        }
+        std::vector<double> ours;
+        std::vector<double> our_polls;
+        std::map<std::string, TimePoint> last;
+        std::size_t poll = 0;
+        for (auto const& request : sent) {
+            auto const found = last.find(request.path);
+            if (found != last.end()) {
+                auto const gap = seconds(request.at - found->second);
+                if (request.path != polls) {
+                    ours.push_back(gap);
+                } else if (auto const asked = asked_wait(poll - 1)) {
+                    EXPECT_NEAR(gap, *asked, 1e-6);
+                } else if (gap > 0.1 + 1e-9 &&
+                           request.header("X-Tinker-Request-Iteration") != "0") {
+                    our_polls.push_back(gap);  // C-48: 100 ms pass between others
+                }
+            }
+            last[request.path] = request.at;
+            if (request.path == polls) ++poll;
+        }
+        ASSERT_EQ(our_polls.size(), before_polls.size());
+        for (std::size_t i = 0; i < our_polls.size(); ++i) {
+            EXPECT_NEAR(our_polls[i], before_polls[i], 1e-6) << "poll " << i + 1;
+        }
+        if (gate > 0) {
+            // The official SDK looks every second whether the gate is open; here a wait is one.
+            EXPECT_NEAR(std::accumulate(ours.begin(), ours.end(), 0.0), hinted(gate), 1e-6);
+            return;
+        }
+        // A submit that is sent on at once, such as a redirected one, waited for nothing.
+        std::erase(ours, 0.0);
+        ASSERT_EQ(ours.size(), before_submits.size());
+        for (std::size_t i = 0; i < ours.size(); ++i) {
+            auto const& [layer, time] = before_submits[i];
+            // Draws of chance were 0.5 when this was recorded.
+            auto const jitter = layer == "http"               ? time / 7
+                                : layer == "sampling_handler" ? time / 4
+                                                              : 0;
+            EXPECT_NEAR(ours[i], time, jitter + 1e-6) << layer << ", repetition " << i + 1;
+        }
+    }
+
+    /// C-07: the server's hint counts, where it gives one.
+    [[nodiscard]] double hinted(double recorded) const {
+        double total = 0;
+        for (auto const& answer : answers_at(recording, submit_of_samples)) {
+            auto const reply = reply_of(answer);
+            auto const* hint = reply.headers.find("retry-after");
+            if (hint == nullptr) return recorded;
+            total += std::stod(*hint);
+        }
+        return total;
+    }
+
+    void expect_lines(std::vector<SentRequest> const& sent) const {
+        boost::json::array retries;
+        boost::json::array iterations;
+        boost::json::array numbers;
+        std::set<std::string> keys;
+        auto const submits = submit_path(text(recording, "operation"));
+        for (auto const& request : sent) {
+            if (request.path == polls) {
+                auto const body = boost::json::parse(request.body);
+                iterations.push_back(
+                    boost::json::array{std::stoll(request.header("X-Tinker-Request-Iteration")),
+                                       body.at("allow_metadata_only")});
+                continue;
+            }
+            auto const count = request.header("x-stainless-retry-count");
+            if (!count.empty()) retries.push_back(std::stoll(count));
+            if (request.path == submits) keys.insert(request.header("X-Idempotency-Key"));
+            if (request.path == submit_of_samples) {
+                numbers.push_back(boost::json::parse(request.body).at("seq_id"));
+            }
+        }
+        auto const compare = [this](char const* name, value const& ours) {
+            if (auto const* recorded = find(outcome, name)) {
+                EXPECT_EQ(ours, *recorded) << name;
+            }
+        };
+        compare("http_retry_counts", retries);
+        compare("asample_seq_ids", numbers);
+        compare("distinct_idempotency_keys", keys.size());
+        if (version_for(recording) == newest) compare("polls", iterations);
+    }
+
+public:
+    value const recording;
+    value const outcome;
+    std::optional<ErrorKind> const decided;
+    StubService stub;
+};
+
+// Operations --------------------------------------------------------------------------------------
+
+RetryConfig retry_config(value const& recording) {
+    RetryConfig config;
+    auto const* given = find(recording, "retry_config");
+    if (given == nullptr) return config;
+    for (auto const& entry : given->as_object()) {
+        auto const time = [&entry] {
+            return std::chrono::milliseconds{
+                static_cast<std::int64_t>(entry.value().to_number<double>() * 1000)};
+        };
+        if (entry.key() == "progress_timeout") {
+            config.progress_timeout = time();
+        } else if (entry.key() == "retry_delay_base") {
+            config.retry_delay_base = time();
+        } else if (entry.key() == "retry_delay_max") {
+            config.retry_delay_max = time();
+        } else if (entry.key() == "enable_retry_logic") {
+            config.enable_retry_logic = entry.value().as_bool();
+        } else if (entry.key() == "max_connections") {
+            config.max_connections = value_to<std::int64_t>(entry.value());
+        } else {
+            ADD_FAILURE() << "a setting that nobody here knows: " << entry.key();
+        }
+    }
+    return config;
+}
+
+/// A service and its sampler, set up.
+struct Ready {
+    explicit Ready(Operation& operation)
+        : service{operation.stub.options()},
+          sampler{service.create_sampling_client("org/tiny", retry_config(operation.recording))} {
+        EXPECT_TRUE(operation.stub.await(sampler.sampling_session_id()));
+        operation.stub.mark();
+        operation.stub.script_answers(operation.recording);
+    }
+    ServiceClient service;
+    SamplingClient sampler;
+};
+
+ModelInput prompt_of(value const& args) {
+    auto const* given = find(args, "prompt");
+    return given != nullptr ? model_input(*given) : ModelInput::from_tokens({1, 2, 3});
+}
+
+void sample(Operation& operation) {
+    Ready ready{operation};
+    auto const& args = operation.recording.at("args");
+    boost::json::array reports;
+    CallOptions call;
+    call.on_queue_state.emplace_back([&reports](QueueStateEvent const& event) {
+        reports.push_back({std::string{to_string(event.state)},
+                           event.reason.empty() ? value(nullptr) : value(event.reason)});
+    });
+    auto const drawn = operation.stub.await(ready.sampler.sample(
+        prompt_of(args), SamplingParams{.max_tokens = 4}, sample_options(args), std::move(call)));
+    operation.expect_outcome(drawn, [](SampleResponse const& got) { return json_of(got); });
+    operation.expect_requests();
+    operation.expect_queue_reports(std::move(reports));
+}
+
+void logprobs(Operation& operation) {
+    Ready ready{operation};
+    auto const computed = operation.stub.await(
+        ready.sampler.compute_logprobs(prompt_of(operation.recording.at("args"))));
+    operation.expect_outcome(
+        computed, [](std::vector<std::optional<float>> const& got) { return json_of(got); });
+    operation.expect_requests();
+}
+
+void create_sampler(Operation& operation) {
+    ServiceClient const service{operation.stub.options()};
+    ASSERT_TRUE(operation.stub.await(service.session_id()));
+    operation.stub.mark();
+    operation.stub.script_answers(operation.recording);
+    auto const sampler = service.create_sampling_client("org/tiny");
+    operation.expect_outcome(operation.stub.await(sampler.sampling_session_id()),
+                             [](std::string const& id) -> value {
+                                 return {{"sampling_session_id", id}};
+                             });
+    operation.expect_requests();
+}
+
+/// What the server's settings were read as; a client does not show them.
+value settings(Operation const& operation, std::string const& id) {
+    auto const body = [&operation](char const* path) {
+        auto const answers = answers_at(operation.recording, path);
+        for (auto const& answer : answers) {
+            if (member<int>(answer, "status") == 200) return body_of(answer);
+        }
+        return std::string{path}.ends_with("dynamic_config")
+                   ? std::string{R"({"refresh_interval_sec": 300})"}
+                   : std::string{R"({"use_pyqwest_transport": false})"};
+    };
+    auto flags = wire::decode_client_flags(body("/api/v1/client/config")).value();
+    // R-CONF-22: where the server says nothing, these two have other baselines.
+    flags.sample_dispatch_bytes_semaphore_size =
+        flags.sample_dispatch_bytes_semaphore_size.value_or(10 * 1024 * 1024);
+    flags.sample_max_concurrent_requests = flags.sample_max_concurrent_requests.value_or(2000);
+    auto const dynamic = wire::decode_dynamic_flags(body("/api/v1/client/dynamic_config")).value();
+    return {{"session_id", id},
+            {"client_config", boost::json::parse(wire::encode_client_flags(flags))},
+            {"dynamic_config", boost::json::parse(wire::encode_dynamic_flags(dynamic))}};
+}
+
+void start(Operation& operation) {
+    operation.stub.script_answers(operation.recording);
+    ServiceClient const service{operation.stub.options()};
+    auto const id = operation.stub.await(service.session_id());
+    if (has_no_config(operation.recording)) {
+        EXPECT_TRUE(id) << "C-53";
+        return;
+    }
+    operation.expect_outcome(id, [&](std::string const& got) { return settings(operation, got); });
+    operation.expect_requests();
+    // R-SESS-02: what the server has to say is logged.
+    for (auto const& answer : answers_at(operation.recording, "/api/v1/create_session")) {
+        if (!id || member<int>(answer, "status") != 200) continue;
+        auto const body = boost::json::parse(body_of(answer));
+        for (auto const* level : {"info", "warning", "error"}) {
+            auto const words = member<std::string>(body, std::string{level} + "_message");
+            if (!words) continue;
+            EXPECT_THAT(operation.stub.lines(),
+                        ::testing::Contains(std::string{level} + ": " + *words));
+        }
+    }
+}
+
+void beat(Operation& operation) {
+    ServiceClient const service{operation.stub.options()};
+    ASSERT_TRUE(operation.stub.await(service.session_id()));
+    operation.stub.mark();
+    operation.stub.script_answers(operation.recording);
+    operation.stub.clock->advance(10min);
+    operation.expect_requests();
+}
+
+void capabilities(Operation& operation) {
+    ServiceClient const service{operation.stub.options()};
+    operation.stub.script_answers(operation.recording);
+    operation.expect_outcome(operation.stub.await(service.get_server_capabilities()),
+                             [](ServerCapabilities const& got) { return json_of(got); });
+    operation.expect_requests();
+}
+
+/// Any sampler can be asked about there; here, a client's own.
+void rest_sampler(Operation& operation) {
+    operation.stub.name_sampler(text(operation.recording.at("args").at("args"), "sampler_id"));
+    Ready ready{operation};
+    operation.expect_outcome(operation.stub.await(ready.sampler.get_base_model()),
+                             [&](std::string const& name) -> value {
+                                 auto made = operation.outcome.at("result").as_object();
+                                 made["base_model"] = name;
+                                 return made;
+                             });
+    operation.expect_requests();
+}
+
+void stand_in(Operation& operation) {
+    operation.stub.script_answers(operation.recording);
+    auto const done = run_stand_in(operation.stub, operation.recording);
+    operation.expect_outcome(done.result, [&](value const& got) -> value {
+        // What else a result says is for the call that it belongs to.
+        if (text(operation.recording, "operation") != "optim_step") {
+            return operation.outcome.at("result");
+        }
+        auto const* metrics = find(got, "metrics");
+        return {{"metrics", metrics != nullptr ? *metrics : value(nullptr)}};
+    });
+    operation.expect_requests();
+    if (text(operation.recording, "operation") == "optim_step") {
+        operation.expect_queue_reports(done.queue_reports);
+    }
+}
+
+std::function<void(Operation&)> known_operation(value const& recording) {
+    static std::map<std::string, std::function<void(Operation&)>> const known{
+        {"sample", sample},
+        {"compute_logprobs", logprobs},
+        {"create_sampling_client", create_sampler},
+        {"service", start},
+        {"heartbeat", beat},
+        {"capabilities", capabilities},
+    };
+    auto const operation = text(recording, "operation");
+    auto const name = text(recording, "name");
+    if (auto const found = known.find(operation); found != known.end()) return found->second;
+    if (operation == "rest" && recording.at("args").at("method") == "get_sampler") {
+        return rest_sampler;
+    }
+    // Others are about what a training call makes of its result.
+    bool const about_promises = name.starts_with("future-") || name.starts_with("submit-");
+    if (about_promises && stands_in_for(operation)) return stand_in;
+    return {};
+}
+
+}  // namespace
+
+bool replays_operation(value const& recording) {
+    return static_cast<bool>(known_operation(recording));
+}
+
+void replay_operation(value const& recording) {
+    Operation operation{recording};
+    known_operation(recording)(operation);
+}
+
+}  // namespace tinkxx::golden
