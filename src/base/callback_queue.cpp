@@ -7,15 +7,24 @@
 namespace tinkxx::base {
 
 bool CallbackQueue::push(Task& task) {
-    bool wake = false;
+    if (!push_quietly(task)) return false;
+    wake();
+    return true;
+}
+
+bool CallbackQueue::push_quietly(Task& task) {
+    std::scoped_lock const lock{mutex_};
+    if (closed_) return false;
+    tasks_.push_back(std::move(task));
+    return true;
+}
+
+void CallbackQueue::wake() noexcept {
     {
         std::scoped_lock const lock{mutex_};
-        if (closed_) return false;
-        tasks_.push_back(std::move(task));
-        wake = std::exchange(worker_waits_, false);
+        if (tasks_.empty() || !std::exchange(worker_waits_, false)) return;
     }
-    if (wake) more_.notify_one();
-    return true;
+    more_.notify_one();
 }
 
 bool CallbackQueue::run_next() {
@@ -60,11 +69,19 @@ void CallbackQueue::work() {
             more_.wait(lock);
         }
         if (closed_) return;
-        auto task = std::move(tasks_.front());
-        tasks_.pop_front();
+        // All that wait, so that a burst of them costs one lock.
+        std::deque<Task> batch;
+        std::swap(batch, tasks_);
         ++running_;
         lock.unlock();
-        run(std::move(task));
+        for (auto& task : batch) {
+            if (closed_) break;
+            run(std::move(task));
+        }
+        {
+            SdkScope const scope{runtime_};
+            batch.clear();
+        }
         finished();
         lock.lock();
     }

@@ -2,6 +2,7 @@
 
 #include <tinkxx/scheduler.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -24,6 +25,9 @@ public:
 
     /// Appends `task`; false, and `task` is left alone, once closed.
     bool push(Task& task);
+    /// As `push`, but leaves it to a later `wake` to wake a worker that waits.
+    bool push_quietly(Task& task);
+    void wake() noexcept;
     /// Runs the first one. False if there is none.
     bool run_next();
     /// Destroys the first one unrun.
@@ -52,7 +56,7 @@ private:
     std::deque<Task> tasks_;
     int running_{0};
     bool worker_waits_{false};
-    bool closed_{false};
+    std::atomic<bool> closed_{false};  ///< written under the lock
 };
 
 }  // namespace tinkxx::base

@@ -118,6 +118,13 @@ struct RuntimeCore::Impl {
     std::unique_ptr<base::EventLoop> loop;
     Scheduler* scheduler{};
 
+    struct WakeWorker final : base::TurnEnd {
+        explicit WakeWorker(base::CallbackQueue& queue) noexcept : callbacks{queue} {}
+        void on_turn_end() override { callbacks.wake(); }
+        base::CallbackQueue& callbacks;
+    };
+    WakeWorker wake_worker{*callbacks};
+
     // Loop thread only.
     Resident* newest{};
     std::map<std::type_index, std::shared_ptr<void>> parts;
@@ -135,7 +142,7 @@ struct RuntimeCore::Impl {
     bool ended{false};  ///< zero-thread: the loop runs nothing any more
     std::thread io_thread;
     std::thread callback_thread;
-    bool callback_thread_started{false};
+    std::atomic<bool> callback_thread_started{false};  // written under the lock
     int live_threads{0};
     bool joining{false};
 
@@ -290,7 +297,10 @@ void RuntimeCore::run(Task task) {
 
 void RuntimeCore::run_later(Task task) {
     auto& impl = *impl_;
-    if (!impl.callbacks->push(task)) {
+    // A turn of the loop ends many calls, but has to wake the thread of callbacks once.
+    bool const at_turn_end = impl.mode == CallbackMode::own_thread && impl.loop->on_loop();
+    if (at_turn_end) impl.loop->at_turn_end(impl.wake_worker);
+    if (!(at_turn_end ? impl.callbacks->push_quietly(task) : impl.callbacks->push(task))) {
         SdkScope const scope{this};  // destroying a callback is as good as running it
         auto const unrun = std::move(task);
         return;
@@ -306,6 +316,7 @@ void RuntimeCore::run_later(Task task) {
         case CallbackMode::own_thread:
             break;
     }
+    if (impl.callback_thread_started) return;
     std::scoped_lock const lock{impl.mutex};
     if (impl.callback_thread_started || impl.closing) return;
     impl.callback_thread = start_thread("tinkxx-callback", [core = shared_from_this()] {
