@@ -3,6 +3,7 @@
 #include "wire/json.hpp"
 #include "wire/json_scan.hpp"
 #include "wire/model_input.hpp"
+#include "wire/sample_quick.hpp"
 #include "wire/tensor.hpp"
 
 #include <boost/json/monotonic_resource.hpp>
@@ -55,7 +56,7 @@ std::size_t tail_bytes(ModelInput const& prompt) {
         }
         std::size_t operator()(DmelChunk const& chunk) const { return chunk.dmel.size() / 3 * 4; }
     };
-    std::size_t bytes = 512;
+    std::size_t bytes = 384;
     for (auto const& chunk : prompt.chunks) bytes += 64 + std::visit(Size{}, chunk);
     return bytes;
 }
@@ -318,6 +319,7 @@ static void read(JsonIn const& in, SampleResponse& out) {
 }
 
 Result<SampleResponse> decode_sample_json(std::string_view json) {
+    if (auto usual = quick_sample(json)) return *std::move(usual);
     std::array<unsigned char, 16384> buffer;
     boost::json::monotonic_resource memory{buffer.data(), buffer.size()};
     return decode_json<SampleResponse>("sample", json, Doubles::fast, &memory);

@@ -9,6 +9,7 @@ target_sources(tinkxx PRIVATE
     wire/model_input.cpp
     wire/sample.cpp
     wire/sample_proto.cpp
+    wire/sample_quick.cpp
     wire/service_messages.cpp
     wire/telemetry.cpp
     wire/tensor.cpp

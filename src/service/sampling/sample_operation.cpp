@@ -31,6 +31,7 @@ constexpr std::int64_t recent_backoff_cost = 20;
 // Longer ones are written, or read, where they do not keep the loop from others.
 constexpr std::int64_t encode_on_loop_bytes = std::int64_t{32} * 1024;
 constexpr std::size_t decode_on_loop_bytes = std::size_t{64} * 1024;
+constexpr std::size_t decode_json_on_loop_bytes = std::size_t{16} * 1024;
 
 ErrorDetails with_note(Error const& error, RetryVerdict const& verdict) {
     auto details = error.details();
@@ -469,8 +470,8 @@ void SampleOperation::retrieved(FutureResult result) {
 }
 
 void SampleOperation::decode(FutureResult result) {
-    if (result.protobuf && result.size <= decode_on_loop_bytes) {
-        return decoded(decode_body(result.view(), true), true);
+    if (result.size <= (result.protobuf ? decode_on_loop_bytes : decode_json_on_loop_bytes)) {
+        return decoded(decode_body(result.view(), result.protobuf), result.protobuf);
     }
     dispatched_->drop_request();
     enter_stage(Stage::decoding);

@@ -599,7 +599,7 @@ TEST_F(SamplingClientTest, ObserversSeeEveryStep) {  // R-EXT-30, R-RETRY-41
     EXPECT_THAT(
         notes->stages,
         ElementsAre(Stage::starting, Stage::creating_sampler, Stage::submitting, Stage::polling,
-                    Stage::waiting_to_retry, Stage::submitting, Stage::polling, Stage::decoding));
+                    Stage::waiting_to_retry, Stage::submitting, Stage::polling));
 }
 
 }  // namespace
