@@ -1,11 +1,8 @@
 #include "base/event_loop.hpp"
 
 #include "base/entropy.hpp"
+#include "base/socket_events.hpp"
 #include "base/timer_queue.hpp"
-
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <mutex>
@@ -17,6 +14,7 @@ namespace {
 
 // Tasks that take longer than this together wait until sockets and timers had their turn.
 constexpr std::chrono::milliseconds longest_drain{1};
+constexpr std::chrono::milliseconds longest_poll{2};
 constexpr std::size_t tasks_between_looks = 64;
 // A burst of tasks does not hold memory for ever.
 constexpr std::size_t most_kept = 4096;
@@ -47,11 +45,11 @@ struct EventLoop::Impl {
     explicit Impl(EventLoop& loop, std::uint64_t seed)
         : entropy{seed}, now{std::chrono::steady_clock::now()}, timers{loop, now} {}
 
-    boost::asio::io_context io{1};
-    boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_running{
-        io.get_executor()};
+    SocketEvents sockets;
     Entropy entropy;
     TimePoint now;
+    /// The loop may have slept since `now`: whoever wants it next looks at the clock again.
+    bool slept{false};
     TimerQueue timers;
     TurnEnd* first_end{};
     TurnEnd* last_end{};
@@ -67,7 +65,10 @@ struct EventLoop::Impl {
     bool asleep{false};
     bool closed{false};
 
-    void refresh() noexcept { now = std::chrono::steady_clock::now(); }
+    void refresh() noexcept {
+        now = std::chrono::steady_clock::now();
+        slept = false;
+    }
 
     void report() noexcept {
         try {
@@ -137,9 +138,12 @@ struct EventLoop::Impl {
         return end_turn() || drained || fired;
     }
 
+    /// Runs what sockets have to say, or as much of it as a turn has time for.
     bool poll() {
+        if (slept) refresh();
+        auto const until = now + longest_poll;
         try {
-            return io.poll() > 0;
+            return sockets.tell(until);
         } catch (...) {
             report();
             return true;
@@ -155,15 +159,11 @@ struct EventLoop::Impl {
             if (!posted.empty()) return true;
             asleep = true;
         }
-        try {
-            auto const ran = until == TimePoint::max() ? io.run_one() : io.run_one_until(until);
-            if (ran == 0) return false;
-            poll();
-            return true;
-        } catch (...) {
-            report();
-            return true;
-        }
+        slept = true;
+        auto const limit = until == TimePoint::max() ? std::nullopt : std::optional{until - now};
+        if (!sockets.wait(limit)) return false;
+        poll();
+        return true;
     }
 
     void link(EventLoop& loop, TurnEnd& work) noexcept {
@@ -194,7 +194,10 @@ EventLoop::~EventLoop() {
     while (impl_->first_end != nullptr) impl_->unlink(*impl_->first_end);
 }
 
-TimePoint EventLoop::now() const noexcept { return impl_->now; }
+TimePoint EventLoop::now() const noexcept {
+    if (impl_->slept) impl_->refresh();
+    return impl_->now;
+}
 
 WallTime EventLoop::wall() const noexcept { return std::chrono::system_clock::now(); }
 
@@ -212,7 +215,7 @@ void EventLoop::post(Task task) {
     std::scoped_lock const lock{impl_->mutex};
     if (impl_->closed) return;  // the caller destroys `task`, after the lock is released
     impl_->posted.push_back(std::move(task));
-    if (std::exchange(impl_->asleep, false)) boost::asio::post(impl_->io, [] {});
+    if (std::exchange(impl_->asleep, false)) impl_->sockets.wake();
 }
 
 bool EventLoop::on_loop() const noexcept {
@@ -246,7 +249,7 @@ void EventLoop::at_turn_end(TurnEnd& work) noexcept {
     if (work.loop_ == nullptr) impl_->link(*this, work);
 }
 
-boost::asio::io_context& EventLoop::io() noexcept { return impl_->io; }
+SocketEvents& EventLoop::sockets() noexcept { return impl_->sockets; }
 
 void EventLoop::on_exception(std::function<void(std::exception_ptr)> handler) {
     impl_->handler = std::move(handler);

@@ -8,13 +8,10 @@
 #include <memory>
 #include <optional>
 
-namespace boost::asio {
-class io_context;
-}
-
 namespace tinkxx::base {
 
 class EventLoop;
+class SocketEvents;
 
 /// Work that is put off to the end of the current turn, such as flushing a connection that
 /// several requests wrote to. Intrusive, so that putting off never allocates. Loop thread only.
@@ -36,8 +33,8 @@ private:
     TurnEnd* next_{};
 };
 
-/// The real `Scheduler`: steady clock, timer queue, batched queue from other threads, and an
-/// Asio reactor for sockets.
+/// The real `Scheduler`: steady clock, timer queue, batched queue from other threads, and the
+/// readiness of sockets.
 class EventLoop final : public Scheduler {
 public:
     explicit EventLoop(std::optional<std::uint64_t> seed = std::nullopt);
@@ -56,8 +53,8 @@ public:
     /// Harmless if it waits already.
     void at_turn_end(TurnEnd& work) noexcept;
 
-    /// For sockets and name look-ups; run by `turn`.
-    boost::asio::io_context& io() noexcept;
+    /// Which tells sockets what is new with them, inside `turn`.
+    SocketEvents& sockets() noexcept;
 
     /// Who hears of exceptions that escape a task, timer, turn-end work or socket handler; the
     /// loop goes on. Set before the first turn; without one they are dropped.

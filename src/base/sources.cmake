@@ -8,6 +8,7 @@ target_sources(tinkxx PRIVATE
     base/log.cpp
     base/runtime.cpp
     base/runtime_core.cpp
+    base/socket_events.cpp
     base/timer_queue.cpp
     base/transport.cpp
 )

@@ -14,7 +14,7 @@ class Exchange;
 class Pool;
 
 /// How many full buffers a connection takes from its stream before others have their turn.
-inline constexpr int max_reads_in_a_row = 4;
+inline constexpr int max_reads_in_a_row = 2;
 
 /// One established connection of a pool. Its owner is the transport, which deletes it at the
 /// end of the turn in which it closed.

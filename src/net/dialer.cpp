@@ -4,13 +4,13 @@
 
 #include "base/event_loop.hpp"
 #include "net/ascii.hpp"
+#include "net/connecting_socket.hpp"
 #include "net/prefixed_stream.hpp"
 #include "net/proxy.hpp"
 #include "net/resolver.hpp"
 #include "net/socket_stream.hpp"
 #include "net/tls.hpp"
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
 #include <sys/uio.h>
@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -119,7 +120,11 @@ DialerShared::DialerShared(base::EventLoop& loop_, NetOptions const& options)
 
 namespace {
 
-class DialImpl final : public Dial, private StreamOwner, private Timer, private Resolver::Asker {
+class DialImpl final : public Dial,
+                       private StreamOwner,
+                       private Timer,
+                       private Resolver::Asker,
+                       private ConnectingSocket::Owner {
 public:
     DialImpl(DialerShared& dialer, Origin const& origin, HttpVersion version, DialOwner& owner)
         : dialer_{dialer}, origin_{origin}, version_{version}, owner_{owner} {
@@ -131,13 +136,13 @@ public:
     }
     DialImpl(DialImpl const&) = delete;
     DialImpl& operator=(DialImpl const&) = delete;
-    ~DialImpl() override { *link_ = nullptr; }
+    ~DialImpl() override = default;
 
 private:
     enum class Phase { connecting, proxy_tls, proxy_connect, tls };
     struct Attempt {
         tcp::endpoint endpoint{};
-        std::optional<tcp::socket> socket{};
+        std::unique_ptr<ConnectingSocket> socket{};
         int error{0};
     };
 
@@ -145,7 +150,7 @@ private:
     void on_answer(Resolver::Answer const& answer) override;
     void race(std::vector<ip::address> const& addresses);
     void start_attempt();
-    void on_attempt(std::size_t index, boost::system::error_code const& error);
+    void on_attempt(std::size_t index, int code) override;
     void fail_attempts();
 
     void on_readable() override { step(); }
@@ -179,7 +184,6 @@ private:
     std::vector<Attempt> attempts_;
     std::size_t started_{0};
     std::size_t failed_{0};
-    std::shared_ptr<DialImpl*> link_{std::make_shared<DialImpl*>(this)};
 
     std::unique_ptr<Stream> stream_;
     TlsStream* tls_{nullptr};  // the stream, while it shakes hands
@@ -223,23 +227,19 @@ void DialImpl::race(std::vector<ip::address> const& addresses) {
 void DialImpl::start_attempt() {
     auto const index = started_++;
     auto& attempt = attempts_[index];
-    attempt.socket.emplace(dialer_.loop.io());
-    attempt.socket->async_connect(attempt.endpoint,
-                                  [link = link_, index](boost::system::error_code const& error) {
-                                      if (*link != nullptr) (*link)->on_attempt(index, error);
-                                  });
+    ConnectingSocket::Owner& owner = *this;
+    attempt.socket =
+        std::make_unique<ConnectingSocket>(dialer_.loop, attempt.endpoint, owner, index);
     if (started_ < attempts_.size()) {
         dialer_.loop.arm(*this, dialer_.loop.now() + dialer_.attempt_delay, Precision::exact);
     }
 }
 
-void DialImpl::on_attempt(std::size_t index, boost::system::error_code const& error) {
-    // Losers of the race are told of their end, too.
-    if (phase_ != Phase::connecting || index >= attempts_.size()) return;
+void DialImpl::on_attempt(std::size_t index, int code) {
     auto& attempt = attempts_[index];
-    if (error) {
+    if (code != 0) {
         attempt.socket.reset();
-        attempt.error = error.value();
+        attempt.error = code;
         ++failed_;
         if (started_ < attempts_.size()) return start_attempt();
         if (failed_ == attempts_.size()) fail_attempts();
@@ -247,7 +247,7 @@ void DialImpl::on_attempt(std::size_t index, boost::system::error_code const& er
     }
     dialer_.loop.disarm(*this);
     stream_ = make_socket_stream(
-        std::move(*attempt.socket),
+        dialer_.loop, attempt.socket->release(),
         host_port(attempt.endpoint.address().to_string(), attempt.endpoint.port()));
     attempts_.clear();
     next_phase();

@@ -474,7 +474,9 @@ bool Http2Connection::flush() {
             return true;
         }
         if (result.status != IoResult::Status::ok) {
-            auto text = stream_->error_text();
+            auto const text = stream_->error_text();
+            // The server may have said why before it left.
+            on_readable();
             close(FailureKind::reset, peer() + ": " + (text.empty() ? "connection closed" : text));
             return false;
         }
@@ -543,6 +545,11 @@ void Http2Connection::on_readable() {
         if (used < 0) {
             close(FailureKind::protocol,
                   peer() + " broke HTTP/2: " + nghttp2_strerror(static_cast<int>(used)));
+            return;
+        }
+        if (draining_ && first_use_) {
+            // Before the pool, at the end of the turn, opens another one for those who wait.
+            close(FailureKind::reset, peer() + " takes no requests" + reason_in_brackets());
             return;
         }
         pool().transport().loop().at_turn_end(*this);

@@ -9,7 +9,7 @@ namespace tinkxx {
 namespace net {
 namespace {
 
-constexpr std::size_t read_buffer_bytes = std::size_t{256} * 1024;
+constexpr std::size_t read_buffer_bytes = std::size_t{64} * 1024;
 constexpr std::size_t max_sites = 1024;
 
 [[noreturn]] void refuse(std::string field, std::string value, std::string const& rule) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/intrusive_list.hpp"
 #include "net/connection.hpp"
 #include "net/dialer.hpp"
 #include "net/exchange.hpp"

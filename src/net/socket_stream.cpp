@@ -1,91 +1,88 @@
 #include "net/socket_stream.hpp"
 
+#include "base/event_loop.hpp"
+#include "base/socket_events.hpp"
 #include "net/ascii.hpp"
-
-#include <boost/smart_ptr/intrusive_ptr.hpp>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
 namespace tinkxx::net {
 namespace {
 
-using boost::asio::ip::tcp;
-
-class SocketStream;
-
-/// Outlives the stream while Asio holds handlers of it. Counted without atomics: handlers live
-/// and die on the loop.
-struct Link {
-    SocketStream* stream{nullptr};
-    int references{0};
-};
-void intrusive_ptr_add_ref(Link* link) noexcept { ++link->references; }
-void intrusive_ptr_release(Link* link) noexcept {
-    if (--link->references == 0) delete link;
-}
-
-class SocketStream final : public Stream {
+class SocketStream final : public Stream, private base::SocketWatch {
 public:
-    SocketStream(tcp::socket socket, std::string peer)
-        : socket_{std::move(socket)}, peer_{std::move(peer)}, link_{new Link{.stream = this}} {
-        boost::system::error_code ignored;
-        socket_.native_non_blocking(true, ignored);
-        // Both are improvements only: a socket that refuses them still works.
-        socket_.set_option(tcp::no_delay{true}, ignored);
-        socket_.set_option(boost::asio::socket_base::keep_alive{true}, ignored);
+    SocketStream(base::EventLoop& loop, int socket, std::string peer)
+        : loop_{loop}, socket_{socket}, peer_{std::move(peer)} {
+        // These are improvements only: a socket that refuses them still works.
+        int const on = 1;
+        ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        ::setsockopt(socket_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+        if (auto const code = loop_.sockets().add(socket_, *this); code != 0) {
+            unwatched_ = true;
+            broken_ = code;
+        }
     }
     SocketStream(SocketStream const&) = delete;
     SocketStream& operator=(SocketStream const&) = delete;
-    ~SocketStream() override { link_->stream = nullptr; }
+    ~SocketStream() override {
+        if (gone_ != nullptr) *gone_ = true;
+        loop_.sockets().remove(socket_, *this);
+        ::close(socket_);
+    }
 
     void set_owner(StreamOwner* owner) noexcept override { owner_ = owner; }
 
     void want_read() override {
-        if (std::exchange(reading_, true)) return;
-        socket_.async_wait(tcp::socket::wait_read,
-                           [link = link_](boost::system::error_code const& error) {
-                               // Errors are left for the read to find, with their cause.
-                               if (error == boost::asio::error::operation_aborted) return;
-                               if (auto* const self = link->stream) self->readable();
-                           });
+        reading_ = true;
+        if (readable_ || ended_ || unwatched_) loop_.sockets().again(*this);
     }
 
     void want_write() override {
-        if (std::exchange(writing_, true)) return;
-        socket_.async_wait(tcp::socket::wait_write,
-                           [link = link_](boost::system::error_code const& error) {
-                               if (error == boost::asio::error::operation_aborted) return;
-                               if (auto* const self = link->stream) self->writable();
-                           });
+        writing_ = true;
+        if (writable_ || ended_ || unwatched_) loop_.sockets().again(*this);
     }
 
     IoResult read(std::span<char> into) override {
+        if (broken_ != 0) return fail(broken_);
         for (;;) {
-            auto const got = ::recv(socket_.native_handle(), into.data(), into.size(), 0);
-            if (got > 0) return {.bytes = static_cast<std::size_t>(got)};
+            auto const got = ::recv(socket_, into.data(), into.size(), 0);
+            if (got > 0) {
+                // With room left there is nothing more, and more would be news.
+                readable_ = static_cast<std::size_t>(got) == into.size();
+                return {.bytes = static_cast<std::size_t>(got)};
+            }
             if (got == 0) return {.status = IoResult::Status::closed};
-            if (errno != EINTR) return fail(errno);
+            if (errno != EINTR) {
+                readable_ = false;
+                return fail(errno);
+            }
         }
     }
 
     IoResult write(std::span<iovec const> pieces) override {
+        if (broken_ != 0) return fail(broken_);
         msghdr message{};
         // sendmsg does not write through msg_iov; its type predates const.
         message.msg_iov = const_cast<iovec*>(pieces.data());
         message.msg_iovlen = std::min<std::size_t>(pieces.size(), IOV_MAX);
         for (;;) {
-            auto const sent = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL);
+            auto const sent = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
             if (sent >= 0) return {.bytes = static_cast<std::size_t>(sent)};
-            if (errno != EINTR) return fail(errno);
+            if (errno != EINTR) {
+                writable_ = false;
+                return fail(errno);
+            }
         }
     }
 
@@ -95,13 +92,24 @@ public:
     std::string_view peer() const noexcept override { return peer_; }
 
 private:
-    void readable() {
-        reading_ = false;
-        if (owner_ != nullptr) owner_->on_readable();  // may destroy this
-    }
-    void writable() {
-        writing_ = false;
-        if (owner_ != nullptr) owner_->on_writable();  // may destroy this
+    void on_events(std::uint32_t events) override {
+        // The end of what comes is told once, however much there is to read before it.
+        if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) ended_ = true;
+        if ((events & EPOLLIN) != 0) readable_ = true;
+        if ((events & EPOLLOUT) != 0) writable_ = true;
+        bool gone = false;
+        gone_ = &gone;
+        if (reading_ && (readable_ || ended_ || unwatched_)) {
+            reading_ = false;
+            if (owner_ != nullptr) owner_->on_readable();
+            if (gone) return;
+        }
+        if (writing_ && (writable_ || ended_ || unwatched_)) {
+            writing_ = false;
+            if (owner_ != nullptr) owner_->on_writable();
+            if (gone) return;
+        }
+        gone_ = nullptr;
     }
 
     IoResult fail(int code) noexcept {
@@ -110,19 +118,25 @@ private:
         return {.status = IoResult::Status::error};
     }
 
-    tcp::socket socket_;
+    base::EventLoop& loop_;
+    int const socket_;
     StreamOwner* owner_{nullptr};
     std::string peer_;
-    boost::intrusive_ptr<Link> link_;
+    bool* gone_{nullptr};  ///< of the `on_events` that runs, to be told if this is destroyed inside
     int error_{0};
+    int broken_{0};  ///< why it can neither read nor write
     bool reading_{false};
     bool writing_{false};
+    bool readable_{false};
+    bool writable_{false};
+    bool ended_{false};
+    bool unwatched_{false};
 };
 
 }  // namespace
 
-std::unique_ptr<Stream> make_socket_stream(tcp::socket socket, std::string peer) {
-    return std::make_unique<SocketStream>(std::move(socket), std::move(peer));
+std::unique_ptr<Stream> make_socket_stream(base::EventLoop& loop, int socket, std::string peer) {
+    return std::make_unique<SocketStream>(loop, socket, std::move(peer));
 }
 
 std::string system_text(int code) {

@@ -2,14 +2,17 @@
 
 #include "net/stream.hpp"
 
-#include <boost/asio/ip/tcp.hpp>
-
 #include <memory>
+#include <string>
+
+namespace tinkxx::base {
+class EventLoop;
+}
 
 namespace tinkxx::net {
 
-/// A stream over a connected socket, which it makes non-blocking.
-[[nodiscard]] std::unique_ptr<Stream> make_socket_stream(boost::asio::ip::tcp::socket socket,
+/// A stream over a connected, non-blocking socket, which it closes. The loop outlives it.
+[[nodiscard]] std::unique_ptr<Stream> make_socket_stream(base::EventLoop& loop, int socket,
                                                          std::string peer);
 
 /// What the system calls `code`, as the middle of a sentence: "connection refused".

@@ -1,4 +1,5 @@
 target_sources(tinkxx PRIVATE
+    net/connecting_socket.cpp
     net/content_decoder.cpp
     net/dialer.cpp
     net/exchange.cpp

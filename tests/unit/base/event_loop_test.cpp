@@ -1,12 +1,11 @@
 #include "base/event_loop.hpp"
 
+#include "base/socket_events.hpp"
 #include "unit/base/alarm.hpp"
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -24,6 +23,15 @@ class Flush final : public TurnEnd {
 public:
     explicit Flush(std::function<void()> fn) : fn_{std::move(fn)} {}
     void on_turn_end() override { fn_(); }
+
+private:
+    std::function<void()> fn_;
+};
+
+class SocketCall final : public SocketWatch {
+public:
+    explicit SocketCall(std::function<void()> fn) : fn_{std::move(fn)} {}
+    void on_events(std::uint32_t) override { fn_(); }
 
 private:
     std::function<void()> fn_;
@@ -163,16 +171,55 @@ TEST(EventLoop, OutlivesWhatItsTasksTimersAndHandlersThrow) {
     Alarm bad{[] { throw std::runtime_error{"timer"}; }};
     Alarm good{[&] { ++after; }};
     Flush flush{[] { throw std::runtime_error{"flush"}; }};
+    SocketCall bad_socket{[] { throw std::runtime_error{"handler"}; }};
+    SocketCall good_socket{[&] { ++after; }};
     loop.post([] { throw std::runtime_error{"task"}; });
     loop.post([&] {
         loop.arm(bad, loop.now(), Precision::exact);
         loop.arm(good, loop.now(), Precision::exact);
         loop.at_turn_end(flush);
-        boost::asio::post(loop.io(), [] { throw std::runtime_error{"handler"}; });
-        boost::asio::post(loop.io(), [&] { ++after; });
+        loop.sockets().again(bad_socket);
+        loop.sockets().again(good_socket);
     });
     while (after < 2) loop.turn(0ns);
     EXPECT_EQ(seen, (std::vector<std::string>{"task", "timer", "flush", "handler"}));
+}
+
+TEST(EventLoop, LetsTimersHaveTheirTurnDuringABurstOfTasks) {
+    EventLoop loop;
+    int ran = 0;
+    int ran_before_timer = -1;
+    constexpr int tasks = 50;
+    Alarm alarm{[&] { ran_before_timer = ran; }};
+    loop.post([&] { loop.arm(alarm, loop.now(), Precision::exact); });
+    for (int i = 0; i < 64 * tasks; ++i) {
+        loop.post([&] {
+            // Each takes a while of the only clock that such a loop has.
+            auto const until = std::chrono::steady_clock::now() + 50us;
+            while (std::chrono::steady_clock::now() < until) {
+            }
+            ++ran;
+        });
+    }
+    while (ran < 64 * tasks) loop.turn(0ns);
+    EXPECT_GE(ran_before_timer, 0);
+    EXPECT_LT(ran_before_timer, 64 * tasks / 2);
+}
+
+TEST(EventLoop, DestroysUnrunWhatABurstHadNotComeTo) {
+    auto const token = std::make_shared<int>(0);
+    EventLoop loop;
+    for (int i = 0; i < 1000; ++i) {
+        loop.post([token] {
+            auto const until = std::chrono::steady_clock::now() + 50us;
+            while (std::chrono::steady_clock::now() < until) {
+            }
+        });
+    }
+    loop.turn(0ns);
+    EXPECT_GT(token.use_count(), 1);
+    loop.close();
+    EXPECT_EQ(token.use_count(), 1);
 }
 
 TEST(EventLoop, DestroysUnrunWhatIsPostedToAClosedLoop) {
