@@ -170,7 +170,6 @@ int main(int argc, char** argv) try {
         client.download_bytes = std::int64_t{1} << 40;
     }
     client.net.tls.ca_file = options.at("ca");
-    client.net.max_http1_connections = 1000;
     tinkxx::ServiceClient const service{client};
     auto sampler = service.create_sampling_client(
         "org/tiny", tinkxx::RetryConfig{.max_connections = 1'000'000});
