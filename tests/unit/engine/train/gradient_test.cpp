@@ -108,6 +108,16 @@ double largest(std::map<std::string, std::vector<double>> const& gradients) {
     return most;
 }
 
+/// Those whose every element is compared: under a sanitizer, where that takes ten times as long and
+/// finds nothing more, the first.
+auto compared_cases() {
+    auto cases = loss_cases();
+#ifdef TINKXX_SANITIZED
+    cases.erase(cases.begin() + 1, cases.end());
+#endif
+    return cases;
+}
+
 /// The parameter is the number of a variant.
 class GradientsOf : public testing::TestWithParam<std::size_t> {};
 
@@ -117,7 +127,7 @@ TEST_P(GradientsOf, AllWeightsEqualFiniteDifferences) {
     auto const tensors = support::random_tensors(config, 5);
     auto const model = support::model_of(config, tensors);
     Trainer trainer{model, threads};
-    for (auto const& loss_case : loss_cases()) {
+    for (auto const& loss_case : compared_cases()) {
         auto const where = variant + ", " + loss_case.name;
         auto plain = reference(config, tensors);
         auto const data = data_for(loss_case, plain);
@@ -143,7 +153,7 @@ TEST_P(GradientsOf, AllAdapterMatricesEqualFiniteDifferences) {
     auto const tensors = support::random_tensors(config, 6);
     auto const model = support::model_of(config, tensors);
     Trainer trainer{model, threads};
-    for (auto const& loss_case : loss_cases()) {
+    for (auto const& loss_case : compared_cases()) {
         auto const where = variant + ", " + loss_case.name;
         auto weights = zero_lora(config, lora);
         auto plain = reference(config, tensors);
