@@ -124,6 +124,8 @@ public:
         return latencies_.empty() ? 0 : latencies_[at];
     }
     [[nodiscard]] std::size_t failed() const { return failed_; }
+    /// Resident memory when the first sample came back, so that all others were waited for.
+    [[nodiscard]] long waiting_kib() const { return waiting_kib_; }
 
 private:
     void end(Clock::time_point start, tinkxx::Result<tinkxx::SampleResponse> const& result) {
@@ -131,6 +133,7 @@ private:
         bool over = false;
         {
             std::scoped_lock const lock{mutex_};
+            if (latencies_.empty()) waiting_kib_ = memory_kib("VmRSS:");
             latencies_.push_back(took);
             if (!result && failed_++ == 0) std::cerr << result.error().what() << '\n';
             over = --open_ == 0;
@@ -149,6 +152,7 @@ private:
     std::size_t left_;
     std::size_t open_;
     std::size_t failed_{0};
+    long waiting_kib_{0};
     std::vector<double> latencies_{};
 };
 
@@ -192,10 +196,11 @@ int main(int argc, char** argv) try {
     auto const longest_stall_us = stall ? stall->longest_us() : 0.0;
     std::printf(
         "{\"samples\": %zu, \"failed\": %zu, \"seconds\": %.6f, \"cpu_seconds\": %.6f, "
-        "\"p50_us\": %.1f, \"p99_us\": %.1f, \"idle_kib\": %ld, \"peak_rss_kib\": %ld, "
+        "\"p50_us\": %.1f, \"p99_us\": %.1f, \"idle_kib\": %ld, \"waiting_kib\": %ld, "
+        "\"peak_rss_kib\": %ld, "
         "\"longest_stall_us\": %.1f}\n",
         samples, bench.failed(), seconds, used, bench.latency(0.5), bench.latency(0.99), idle_kib,
-        memory_kib("VmHWM:"), longest_stall_us);
+        bench.waiting_kib(), memory_kib("VmHWM:"), longest_stall_us);
     return bench.failed() == 0 ? 0 : 1;
 } catch (tinkxx::Error const& error) {
     std::cerr << "bench_sampling: " << error.what() << '\n';

@@ -1,8 +1,11 @@
 // A Tinker service with canned answers, for `sampling`: prints its URLs as one line of JSON and
 // serves until its input ends. "http1" is in the clear, "http2" is with TLS.
+//
+//   bench_tinker [protobuf|json [MILLISECONDS]]    results come so, after so long
 #include "support/canned_tinker.hpp"
 #include "support/certificates.hpp"
 
+#include <chrono>
 #include <iostream>
 #include <string>
 
@@ -10,6 +13,7 @@ int main(int argc, char** argv) {
     using namespace tinkxx::test;
     CannedTinkerOptions options;
     options.protobuf = argc < 2 || std::string{argv[1]} != "json";
+    if (argc > 2) options.result_delay = std::chrono::milliseconds{std::stoi(argv[2])};
     CannedTinker tinker{options};
     CannedTinker secure_tinker{options};
     Certificates certificates;
