@@ -23,9 +23,12 @@ CompletionPoll::CompletionPoll(FutureSurroundings const& around, std::string sam
     : around_{&around},
       session_id_{std::move(sampling_session_id)},
       clone_id_{clone_id},
-      http_{around.http(), *this} {}
+      http_{around.http(), *this} {
+    around_->listen(*this);
+}
 
 CompletionPoll::~CompletionPoll() {
+    around_->forget(*this);
     for (auto* const list : {&waiters_, &done_}) {
         while (!list->empty()) forget(*list->front());
     }
@@ -178,6 +181,9 @@ void CompletionPoll::give_up(Error const& error) {
     }
     tell();
 }
+
+/// Even one that only waits for a credential, and would be sent with it.
+void CompletionPoll::on_stop() noexcept { http_.cancel(); }
 
 void CompletionPoll::on_time() {
     if (!done_.empty()) return tell();

@@ -3,6 +3,7 @@
 #include <tinkxx/http.hpp>
 #include <tinkxx/types/queue_state.hpp>
 
+#include "base/intrusive_list.hpp"
 #include "service/futures/poll_machine.hpp"
 #include "service/http/http_call.hpp"
 #include "service/limits/permits.hpp"
@@ -18,6 +19,19 @@
 #include <string_view>
 
 namespace tinkxx::service {
+
+/// Told when polls have to end, since their client closes. Loop thread only.
+class StopListener {
+public:
+    virtual void on_stop() noexcept = 0;
+
+protected:
+    virtual ~StopListener() = default;
+
+private:
+    friend class FutureSurroundings;
+    base::ListLinks<StopListener> links_{};
+};
 
 /// What the polls of one client share. Outlives them. Loop thread only.
 class FutureSurroundings {
@@ -43,8 +57,11 @@ public:
     [[nodiscard]] std::optional<std::chrono::nanoseconds> billing_pause(Error const& error) const;
 
     /// The client closes: no poll begins any more (R-SESS-20). Those who wait are told otherwise.
-    void stop() noexcept { stopped_ = true; }
+    void stop() noexcept;
     [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+    /// `listener` is told, once, unless it is forgotten before.
+    void listen(StopListener& listener) const noexcept;
+    void forget(StopListener& listener) const noexcept;
 
 private:
     ServiceContext* context_;
@@ -58,6 +75,7 @@ private:
         std::shared_ptr<Headers const> headers{};
     };
     mutable std::deque<FirstPoll> first_polls_{};
+    mutable base::IntrusiveList<StopListener, &StopListener::links_> listeners_{};
     bool stopped_{false};
 };
 
@@ -143,7 +161,7 @@ public:
     };
 
     FuturePoll(FutureSurroundings const& around, Listener& listener) noexcept;
-    ~FuturePoll();
+    ~FuturePoll() override;
 
     /// Begins. None may be under way.
     void start(FutureOrder order);

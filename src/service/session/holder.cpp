@@ -432,8 +432,8 @@ void Holder::finished(Result<void> outcome) {
     outcome_ = std::move(outcome);
     beat_.reset();
     refresh_.reset();
+    tell_parts();  // before those of them that wait for a credential get the old one
     credential_->stop();
-    tell_parts();
     drain();
 }
 
@@ -501,8 +501,8 @@ void Holder::on_shutdown() noexcept {
     outcome_ = cancelled;
     beat_.reset();
     refresh_.reset();
+    tell_parts();  // before those of them that wait for a credential get the old one
     credential_->stop();
-    tell_parts();
     http_->scheduler().disarm(news_);
     end();
 }
