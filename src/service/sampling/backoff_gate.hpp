@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace tinkxx::service {
@@ -48,18 +51,22 @@ private:
 /// The gates of one runtime, by endpoint key and credential identity. Loop thread only.
 class BackoffGates {
 public:
-    /// The credential is a secret: it is kept only as long as somebody holds the gate.
-    [[nodiscard]] std::shared_ptr<BackoffGate> get(std::string endpoint, std::string credential) {
-        std::erase_if(gates_, [](auto const& entry) { return entry.second.expired(); });
-        auto& known = gates_[{std::move(endpoint), std::move(credential)}];
-        auto gate = known.lock();
-        if (!gate) known = gate = std::make_shared<BackoffGate>();
+    /// A gate that somebody holds, or that was closed a short while ago, is the same for all who
+    /// ask: whoever makes a new client does not get around a refusal. The credential is a secret,
+    /// of which only a hash is kept.
+    [[nodiscard]] std::shared_ptr<BackoffGate> get(std::string endpoint,
+                                                   std::string_view credential, TimePoint now) {
+        std::erase_if(gates_, [&](auto const& entry) {
+            return entry.second.use_count() == 1 && !entry.second->recent(now);
+        });
+        auto& gate = gates_[{std::move(endpoint), std::hash<std::string_view>{}(credential)}];
+        if (!gate) gate = std::make_shared<BackoffGate>();
         return gate;
     }
     [[nodiscard]] std::size_t size() const noexcept { return gates_.size(); }
 
 private:
-    std::map<std::pair<std::string, std::string>, std::weak_ptr<BackoffGate>> gates_{};
+    std::map<std::pair<std::string, std::size_t>, std::shared_ptr<BackoffGate>> gates_{};
 };
 
 }  // namespace tinkxx::service

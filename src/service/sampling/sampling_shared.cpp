@@ -23,7 +23,7 @@ SamplingShared::Limits::Limits(SamplingShared& shared, Holder& holder)
       futures{holder.context(), download, PollRules{.backoff = shared.settings_.poll_backoff}},
       submit_headers{with_backpressure(*holder.http().json_headers())},
       gate{holder.http().runtime().part<BackoffGates>()->get(
-          holder.endpoint_key(), std::string{holder.credential_identity()})},
+          holder.endpoint_key(), holder.credential_identity(), holder.http().scheduler().now())},
       handlers{holder.http().runtime().part<RetryHandlers>()},
       cancels{holder.context(), [&holder] { return holder.dynamic(); }},
       random{holder.http().scheduler().entropy("sampling")} {}

@@ -53,12 +53,22 @@ TEST(BackoffGate, IsOpenedByWhatWasSentLaterAndAccepted) {  // R-SAMP-36
 
 TEST(BackoffGate, IsSharedByEndpointAndCredentialAndDiesWithItsUsers) {  // R-SAMP-35
     BackoffGates gates;
-    auto const a = gates.get("http://x", "key");
-    EXPECT_EQ(gates.get("http://x", "key"), a);
-    EXPECT_NE(gates.get("http://y", "key"), a);
-    EXPECT_NE(gates.get("http://x", "other"), a);
-    for (int i = 0; i < 1000; ++i) (void)gates.get("http://z", std::to_string(i));
+    auto const a = gates.get("http://x", "key", start);
+    EXPECT_EQ(gates.get("http://x", "key", start), a);
+    EXPECT_NE(gates.get("http://y", "key", start), a);
+    EXPECT_NE(gates.get("http://x", "other", start), a);
+    for (int i = 0; i < 1000; ++i) (void)gates.get("http://z", std::to_string(i), start);
     EXPECT_LE(gates.size(), 2U);
+}
+
+TEST(BackoffGate, OutlivesItsUsersForAsLongAsARefusalCounts) {  // R-SAMP-35
+    BackoffGates gates;
+    gates.get("http://x", "key", start)->close(start, 10s);
+    (void)gates.get("http://other", "key", start + 9s);
+    EXPECT_TRUE(gates.get("http://x", "key", start + 9s)->closed_until(start + 9s));
+    EXPECT_TRUE(gates.get("http://x", "key", start + 19s)->recent(start + 19s));
+    (void)gates.get("http://other", "key", start + 20s);
+    EXPECT_LE(gates.size(), 1U);
 }
 
 }  // namespace
