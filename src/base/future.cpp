@@ -250,6 +250,7 @@ void StateBase::run_here(ContinuationPtr continuation, std::shared_ptr<StateBase
         std::vector<Pending> list;
         SetUnderWay const set{&list};
         continuation.release()->run(*self);
+        // NOLINTNEXTLINE(modernize-loop-convert): the list grows meanwhile
         for (std::size_t i = 0; i < list.size(); ++i) {
             auto next = std::move(list[i]);
             next.continuation.release()->run(*next.state);

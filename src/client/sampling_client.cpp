@@ -211,6 +211,7 @@ Future<std::vector<std::optional<float>>> SamplingClient::compute_logprobs(Model
     });
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the same parameters as `sample`
 Future<void> SamplingClient::sample_stream(ModelInput prompt, SamplingParams params,
                                            std::function<void(SampleChunk const&)> on_chunk) const {
     auto const& sampler = impl_->sampler;

@@ -61,7 +61,7 @@ public:
 
     HttpCall(HttpContext& context, Listener& listener) noexcept
         : context_{&context}, listener_{&listener} {}
-    ~HttpCall();
+    ~HttpCall() override;
 
     /// Begins a call. None may be under way. Should the context not be usable, the call ends with
     /// a cancellation error from the loop, if that still turns.
