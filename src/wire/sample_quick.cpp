@@ -71,7 +71,9 @@ public:
         if (negative) ++at_;
         auto const* const from = at_;
         std::int64_t value = 0;
-        while (at_ != end_ && is_digit(*at_)) value = value * 10 + (*at_++ - '0');
+        while (at_ != end_ && is_digit(*at_) && at_ - from <= most_exact_digits) {
+            value = value * 10 + (*at_++ - '0');
+        }
         auto const digits = at_ - from;
         if (digits == 0 || digits > most_exact_digits || (*from == '0' && digits > 1)) return false;
         if (at_ != end_ && (*at_ == '.' || *at_ == 'e' || *at_ == 'E')) return false;
