@@ -24,11 +24,11 @@ CompletionPoll::CompletionPoll(FutureSurroundings const& around, std::string sam
       session_id_{std::move(sampling_session_id)},
       clone_id_{clone_id},
       http_{around.http(), *this} {
-    around_->listen(*this);
+    around_->listeners().add(*this);
 }
 
 CompletionPoll::~CompletionPoll() {
-    around_->forget(*this);
+    around_->listeners().remove(*this);
     for (auto* const list : {&waiters_, &done_}) {
         while (!list->empty()) forget(*list->front());
     }
@@ -183,7 +183,7 @@ void CompletionPoll::give_up(Error const& error) {
 }
 
 /// Even one that only waits for a credential, and would be sent with it.
-void CompletionPoll::on_stop() noexcept { http_.cancel(); }
+void CompletionPoll::on_closing() noexcept { http_.cancel(); }
 
 void CompletionPoll::on_time() {
     if (!done_.empty()) return tell();

@@ -53,7 +53,7 @@ private:
 ///
 /// It polls only while a sample waits or a fetched result is unreported. Loop thread only;
 /// destroying it ends its poll, and those who wait are not told.
-class CompletionPoll final : private HttpCall::Listener, private Timer, private StopListener {
+class CompletionPoll final : private HttpCall::Listener, private Timer, private CloseListener {
 public:
     /// Completions that nobody claimed yet are kept, up to so many.
     static constexpr std::size_t most_unclaimed = 100'000;
@@ -90,7 +90,7 @@ private:
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
     void on_time() override;
-    void on_stop() noexcept override;
+    void on_closing() noexcept override;
 
     void record(std::string request_id, Completed completed);
     void finish(CompletionWaiter& waiter, Completed completed) noexcept;

@@ -67,15 +67,7 @@ std::shared_ptr<Headers const> const& FutureSurroundings::first_poll_headers(
 
 void FutureSurroundings::stop() noexcept {
     stopped_ = true;
-    while (auto* const listener = listeners_.pop_front()) listener->on_stop();
-}
-
-void FutureSurroundings::listen(StopListener& listener) const noexcept {
-    if (!stopped_ && !listener.links_.linked()) listeners_.push_back(listener);
-}
-
-void FutureSurroundings::forget(StopListener& listener) const noexcept {
-    if (listener.links_.linked()) listeners_.erase(listener);
+    listeners_.tell();
 }
 
 std::optional<std::chrono::nanoseconds> FutureSurroundings::billing_pause(

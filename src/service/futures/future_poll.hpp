@@ -3,7 +3,7 @@
 #include <tinkxx/http.hpp>
 #include <tinkxx/types/queue_state.hpp>
 
-#include "base/intrusive_list.hpp"
+#include "service/close_listener.hpp"
 #include "service/futures/poll_machine.hpp"
 #include "service/http/http_call.hpp"
 #include "service/limits/permits.hpp"
@@ -19,19 +19,6 @@
 #include <string_view>
 
 namespace tinkxx::service {
-
-/// Told when polls have to end, since their client closes. Loop thread only.
-class StopListener {
-public:
-    virtual void on_stop() noexcept = 0;
-
-protected:
-    virtual ~StopListener() = default;
-
-private:
-    friend class FutureSurroundings;
-    base::ListLinks<StopListener> links_{};
-};
 
 /// What the polls of one client share. Outlives them. Loop thread only.
 class FutureSurroundings {
@@ -59,9 +46,8 @@ public:
     /// The client closes: no poll begins any more (R-SESS-20). Those who wait are told otherwise.
     void stop() noexcept;
     [[nodiscard]] bool stopped() const noexcept { return stopped_; }
-    /// `listener` is told, once, unless it is forgotten before.
-    void listen(StopListener& listener) const noexcept;
-    void forget(StopListener& listener) const noexcept;
+    /// Told by `stop`.
+    [[nodiscard]] CloseListeners& listeners() const noexcept { return listeners_; }
 
 private:
     ServiceContext* context_;
@@ -75,7 +61,7 @@ private:
         std::shared_ptr<Headers const> headers{};
     };
     mutable std::deque<FirstPoll> first_polls_{};
-    mutable base::IntrusiveList<StopListener, &StopListener::links_> listeners_{};
+    mutable CloseListeners listeners_{};
     bool stopped_{false};
 };
 

@@ -112,7 +112,7 @@ void SamplingShared::on_holder_closing(bool finished) {
     ending_ = true;
     if (limits_) limits_->futures.stop();
     pending_.close();
-    while (auto* const listener = listeners_.pop_front()) listener->on_closing();
+    listeners_.tell();
     // A session that is over on the server needs no cancels (R-FUT-72).
     if (limits_ && finished) limits_->cancels.close();
 }

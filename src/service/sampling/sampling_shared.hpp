@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/intrusive_list.hpp"
+#include "service/close_listener.hpp"
 #include "service/futures/cancel_queue.hpp"
 #include "service/futures/future_poll.hpp"
 #include "service/limits/permits.hpp"
@@ -38,19 +38,6 @@ struct SamplingSettings {
     std::function<void(std::string const& line)> report{};
     /// Numbers the operations. Empty: by itself.
     PendingList::Ids ids{};
-};
-
-/// Has something under way that must end when its client closes. Loop thread only.
-class CloseListener {
-public:
-    virtual void on_closing() noexcept = 0;
-
-protected:
-    virtual ~CloseListener() = default;
-
-private:
-    friend class SamplingShared;
-    base::ListLinks<CloseListener> links_{};
 };
 
 /// What the samplers of one client share: the limits of dispatch, the gate, the budget for
@@ -93,12 +80,8 @@ public:
     /// Joins the holder, to be told when it closes. Harmless to repeat.
     void attach();
     /// `listener` is told when the client closes, once, unless it is forgotten before.
-    void listen(CloseListener& listener) noexcept {
-        if (!listener.links_.linked()) listeners_.push_back(listener);
-    }
-    void forget(CloseListener& listener) noexcept {
-        if (listener.links_.linked()) listeners_.erase(listener);
-    }
+    void listen(CloseListener& listener) noexcept { listeners_.add(listener); }
+    void forget(CloseListener& listener) noexcept { listeners_.remove(listener); }
     /// Once the holder is ready, which is when the limits are known. Harmless to repeat.
     void prepare();
     /// What follows is there once prepared.
@@ -157,7 +140,7 @@ private:
     std::shared_ptr<PendingBound> const bound_;
     bool const wants_stages_;
     PendingList pending_;
-    base::IntrusiveList<CloseListener, &CloseListener::links_> listeners_{};
+    CloseListeners listeners_{};
     std::optional<HolderTelemetry> telemetry_{};
     std::optional<Limits> limits_{};
     wire::Members members_{wire::Members::newest};
