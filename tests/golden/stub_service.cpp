@@ -1,6 +1,7 @@
 #include "stub_service.hpp"
 
 #include "golden.hpp"
+#include "support/logging_runtime.hpp"
 
 #include <unistd.h>
 #include <cstdlib>
@@ -63,18 +64,6 @@ Reply json_reply(boost::json::value const& body, int status = 200) {
     return reply;
 }
 
-Runtime runtime_on(std::shared_ptr<testing::ManualClock> const& clock,
-                   std::shared_ptr<std::vector<std::string>> const& lines) {
-    RuntimeOptions options;
-    options.threads = 0;
-    options.scheduler = clock;
-    options.log_level = LogLevel::debug;
-    options.log = [lines](LogLevel level, std::string_view line) {
-        lines->push_back(std::string{to_string(level)} + ": " + std::string{line});
-    };
-    return Runtime{std::move(options)};
-}
-
 bool by_itself(std::string_view path) {
     for (auto const* end : {"/client/config", "/client/dynamic_config", "/auth/token",
                             "/session_heartbeat", "/telemetry"}) {
@@ -99,7 +88,7 @@ StubService::StubService(value const& recording)
       clock{std::make_shared<testing::ManualClock>(
           testing::ManualClockOptions{.auto_advance = true})},
       transport{std::make_shared<testing::FakeTransport>(*clock)},
-      runtime{runtime_on(clock, lines_)} {
+      runtime{support::logging_runtime(clock, lines_)} {
     std::map<std::string, std::string> variables{{"TINKER_API_KEY", "tml-golden"},
                                                  {"TINKER_TELEMETRY", "0"}};
     if (auto const* env = find(recording, "env")) {

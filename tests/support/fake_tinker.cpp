@@ -1,5 +1,7 @@
 #include "support/fake_tinker.hpp"
 
+#include "support/logging_runtime.hpp"
+
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
@@ -8,19 +10,8 @@
 #include <utility>
 
 namespace tinkxx::support {
-namespace {
 
-Runtime runtime_on(std::shared_ptr<testing::ManualClock> const& clock,
-                   std::shared_ptr<std::vector<std::string>> const& log) {
-    RuntimeOptions options;
-    options.threads = 0;
-    options.scheduler = clock;
-    options.log_level = LogLevel::debug;
-    options.log = [log](LogLevel level, std::string_view line) {
-        log->push_back(std::string{to_string(level)} + ": " + std::string{line});
-    };
-    return Runtime{std::move(options)};
-}
+namespace {
 
 std::string text(boost::json::object const& object, std::string_view member) {
     auto const* value = object.if_contains(member);
@@ -42,7 +33,7 @@ FakeTinker::FakeTinker(std::uint64_t seed)
       clock{std::make_shared<testing::ManualClock>(
           testing::ManualClockOptions{.seed = seed, .auto_advance = true})},
       transport{std::make_shared<testing::FakeTransport>(*clock)},
-      runtime{runtime_on(clock, log_)} {
+      runtime{logging_runtime(clock, log_)} {
     transport->otherwise([this](testing::SentRequest const& request) { return answer(request); });
 }
 

@@ -62,6 +62,15 @@ protected:
         return futures;
     }
 
+    /// The first submit is refused; later ones are answered, or not for long while `slow`.
+    void refuse_once(bool const& slow) {
+        tinker.on_submit = [&slow, refusals = 1](Submit const&) mutable -> FakeTinker::Answer {
+            if (refusals-- > 0) return too_many();
+            if (slow) return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
+            return std::nullopt;
+        };
+    }
+
     FakeTinker tinker;
     std::optional<ClientOptions> options{};
     std::optional<ServiceClient> service{};
@@ -94,13 +103,8 @@ TEST_F(SamplingDispatch, TheLimitsAreTheCallersIfSet) {  // R-SAMP-26
 TEST_F(SamplingDispatch, TheThrottleIsTheCallersIfSet) {  // R-SAMP-26
     options = tinker.options();
     options->dispatch.throttled = 3;
-    int refusals = 1;
     bool slow = false;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
-        if (refusals-- > 0) return too_many();
-        if (slow) return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
-        return std::nullopt;
-    };
+    refuse_once(slow);
     auto const client = sampler();
     auto const first = draw(client, 1);
     tinker.clock->advance(1s);
@@ -299,13 +303,8 @@ TEST_F(SamplingDispatch, AGateThatMovesMeanwhileIsWaitedForAgain) {  // R-SAMP-3
 
 TEST_F(SamplingDispatch,
        AfterABackoffTenAtATimeAndTwentyTimesTheBytes) {  // R-SAMP-21, R-SAMP-24, R-SAMP-25
-    int refusals = 1;
     bool slow = false;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
-        if (refusals-- > 0) return too_many();
-        if (slow) return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
-        return std::nullopt;
-    };
+    refuse_once(slow);
     auto const client = sampler();
     auto const first = draw(client, 1);
     tinker.clock->advance(1s);  // the gate opens; the memory stays ten seconds more
