@@ -37,19 +37,29 @@ void Wire::await(short events) {
     if (entries[1].revents != 0) throw PeerGone{"the server stops"};
 }
 
+template <class Step>
+Wire::TlsResult Wire::tls_step(Step step) {
+    // OpenSSL forbids two threads in one SSL, and a relay reads in one and writes in another. The
+    // socket does not block, so neither waits for long.
+    std::lock_guard const lock{tls_mutex_};
+    ERR_clear_error();
+    auto const result = step(tls_.get());
+    return {.result = result, .error = SSL_get_error(tls_.get(), result)};
+}
+
 void Wire::send(std::string_view bytes) {
     while (!bytes.empty()) {
         if (!socket_) throw PeerGone{"closed"};
         if (tls_) {
-            ERR_clear_error();
-            auto const sent = SSL_write(
-                tls_.get(), bytes.data(),
-                static_cast<int>(std::min<std::size_t>(bytes.size(), std::size_t{1} << 20U)));
+            auto const [sent, error] = tls_step([&](SSL* tls) {
+                return SSL_write(
+                    tls, bytes.data(),
+                    static_cast<int>(std::min<std::size_t>(bytes.size(), std::size_t{1} << 20U)));
+            });
             if (sent > 0) {
                 bytes.remove_prefix(static_cast<std::size_t>(sent));
                 continue;
             }
-            auto const error = SSL_get_error(tls_.get(), sent);
             if (error == SSL_ERROR_WANT_WRITE) {
                 await(POLLOUT);
             } else if (error == SSL_ERROR_WANT_READ) {
@@ -81,13 +91,13 @@ bool Wire::fill() {
     for (;;) {
         if (!socket_) throw PeerGone{"closed"};
         if (tls_) {
-            ERR_clear_error();
-            auto const got = SSL_read(tls_.get(), chunk.data(), static_cast<int>(chunk.size()));
+            auto const [got, error] = tls_step([&](SSL* tls) {
+                return SSL_read(tls, chunk.data(), static_cast<int>(chunk.size()));
+            });
             if (got > 0) {
                 buffer_.append(chunk.data(), static_cast<std::size_t>(got));
                 return true;
             }
-            auto const error = SSL_get_error(tls_.get(), got);
             if (error == SSL_ERROR_WANT_READ) {
                 await(POLLIN);
             } else if (error == SSL_ERROR_WANT_WRITE) {
@@ -154,7 +164,7 @@ void Wire::drain() {
 }
 
 void Wire::finish() {
-    if (tls_) SSL_shutdown(tls_.get());
+    if (tls_) tls_step(&SSL_shutdown);
     ::shutdown(socket_.get(), SHUT_WR);
 }
 

@@ -33,7 +33,8 @@ private:
     Fd event_;
 };
 
-/// One accepted connection as a script sees it: bytes, blocking. Members throw `PeerGone`.
+/// One accepted connection as a script sees it: bytes, blocking. Members throw `PeerGone`. One
+/// thread may receive while another sends.
 class Wire {
 public:
     Wire(Fd socket, SslHandle tls, int index, Fd const& stop);
@@ -74,8 +75,16 @@ private:
     /// Waits until the socket is ready; throws if the server stops first.
     void await(short events);
     bool fill();
+    struct TlsResult {
+        int result{0};
+        int error{0};
+    };
+    /// One call into OpenSSL, and what it says of a result that is not positive.
+    template <class Step>
+    TlsResult tls_step(Step step);
 
     Fd socket_;
+    std::mutex tls_mutex_;
     SslHandle tls_;
     int index_;
     Fd const& stop_;
