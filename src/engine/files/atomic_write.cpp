@@ -55,14 +55,14 @@ int write_all(int fd, std::span<std::byte const> bytes) {
 
 }  // namespace
 
-Result<void> write_file(fs::path const& path, std::span<std::span<std::byte const> const> parts) {
+Result<void> write_file(fs::path const& path, std::function<void(ByteSink const&)> const& produce) {
     auto const temporary = temporary_beside(path);
     int const fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) return failed("write", path, errno);
     int code = 0;
-    for (auto const& part : parts) {
+    produce([&](std::span<std::byte const> part) {
         if (code == 0) code = write_all(fd, part);
-    }
+    });
     if (code == 0 && ::fsync(fd) != 0) code = errno;
     if (::close(fd) != 0 && code == 0) code = errno;
     if (code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;
@@ -75,8 +75,9 @@ Result<void> write_file(fs::path const& path, std::span<std::span<std::byte cons
 }
 
 Result<void> write_file(fs::path const& path, std::string_view text) {
-    auto const bytes = std::as_bytes(std::span{text.data(), text.size()});
-    return write_file(path, std::span{&bytes, 1});
+    return write_file(path, [&](ByteSink const& sink) {
+        sink(std::as_bytes(std::span{text.data(), text.size()}));
+    });
 }
 
 Result<void> replace_folder(fs::path const& folder,

@@ -7,15 +7,18 @@
 #include <functional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 namespace tinkxx::engine {
 
+/// Takes the next bytes of a file.
+using ByteSink = std::function<void(std::span<std::byte const>)>;
+
 /// Writes one file whole: under a temporary name beside it, flushed to the disk, then renamed. A
-/// reader sees the old file or the new one. `parts` are written one after another.
+/// reader sees the old file or the new one. `produce` hands over the bytes, as many at a time as it
+/// likes; what it gives after a write has failed is dropped.
 /// Fails with the system's reason; the temporary file is removed then.
 Result<void> write_file(std::filesystem::path const& path,
-                        std::span<std::span<std::byte const> const> parts);
+                        std::function<void(ByteSink const&)> const& produce);
 Result<void> write_file(std::filesystem::path const& path, std::string_view text);
 
 /// Writes a folder whole: `fill` gets a temporary folder beside `folder`, which then takes its

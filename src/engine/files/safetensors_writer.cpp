@@ -1,7 +1,5 @@
 #include "engine/files/safetensors_writer.hpp"
 
-#include "engine/files/atomic_write.hpp"
-
 #include <boost/json.hpp>
 
 #include <bit>
@@ -9,6 +7,13 @@
 namespace tinkxx::engine {
 
 static_assert(std::endian::native == std::endian::little, "tensors are written as they lie");
+
+std::uint64_t TensorOut::size() const noexcept {
+    if (!stream) return bytes.size();
+    std::uint64_t count = size_of(dtype);
+    for (auto const dimension : shape) count *= dimension;
+    return count;
+}
 
 std::string safetensors_header(std::span<TensorOut const> tensors,
                                std::map<std::string, std::string> const& metadata) {
@@ -23,7 +28,7 @@ std::string safetensors_header(std::span<TensorOut const> tensors,
         entry["dtype"] = to_string(tensor.dtype);
         auto& shape = entry["shape"].emplace_array();
         for (auto const dimension : tensor.shape) shape.emplace_back(dimension);
-        auto const end = offset + tensor.bytes.size();
+        auto const end = offset + tensor.size();
         entry["data_offsets"] = boost::json::array{offset, end};
         offset = end;
     }
@@ -40,10 +45,16 @@ Result<void> write_safetensors(std::filesystem::path const& path,
                                std::span<TensorOut const> tensors,
                                std::map<std::string, std::string> const& metadata) {
     auto const header = safetensors_header(tensors, metadata);
-    std::vector<std::span<std::byte const>> parts;
-    parts.push_back(std::as_bytes(std::span{header.data(), header.size()}));
-    for (auto const& tensor : tensors) parts.push_back(tensor.bytes);
-    return write_file(path, parts);
+    return write_file(path, [&](ByteSink const& sink) {
+        sink(std::as_bytes(std::span{header.data(), header.size()}));
+        for (auto const& tensor : tensors) {
+            if (tensor.stream) {
+                tensor.stream(sink);
+            } else {
+                sink(tensor.bytes);
+            }
+        }
+    });
 }
 
 }  // namespace tinkxx::engine

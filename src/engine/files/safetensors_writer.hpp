@@ -2,9 +2,12 @@
 
 #include <tinkxx/result.hpp>
 
+#include "engine/files/atomic_write.hpp"
 #include "engine/files/safetensors.hpp"
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -12,12 +15,17 @@
 
 namespace tinkxx::engine {
 
-/// A tensor to write. `bytes` are in the byte order of the file (little-endian).
+/// A tensor to write, in the byte order of the file (little-endian): `bytes`, or what `stream`
+/// hands over, so that a large model need not lie in memory twice. That must be as many bytes as
+/// the shape says.
 struct TensorOut {
     std::string name{};
     DType dtype{DType::f32};
     std::vector<std::uint64_t> shape{};
     std::span<std::byte const> bytes{};
+    std::function<void(ByteSink const&)> stream{};
+
+    [[nodiscard]] std::uint64_t size() const noexcept;
 };
 
 /// The first part of a file that holds `tensors` in the given order: length and padded header.

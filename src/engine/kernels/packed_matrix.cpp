@@ -123,16 +123,20 @@ void PackedMatrix::assign(WeightView weights, Threads* threads) {
 }
 
 void PackedMatrix::unpack(void* to, Threads* threads) const {
-    auto const size = element_bytes(type_);
     each_panel(threads, panels(), [&](std::size_t p) {
-        auto const offset = p * panel_outputs * inputs_ * size;
-        auto* const rows = static_cast<std::byte*>(to) + offset;
-        if (size == 4) {
-            transpose<4>(rows, inputs_, data_.get() + offset, width(p), inputs_, width(p));
-        } else {
-            transpose<2>(rows, inputs_, data_.get() + offset, width(p), inputs_, width(p));
-        }
+        auto const offset = p * panel_outputs * inputs_ * element_bytes(type_);
+        unpack_panel(p, static_cast<std::byte*>(to) + offset);
     });
+}
+
+void PackedMatrix::unpack_panel(std::size_t p, void* to) const {
+    auto* const rows = static_cast<std::byte*>(to);
+    auto const* const from = static_cast<std::byte const*>(panel(p));
+    if (element_bytes(type_) == 4) {
+        transpose<4>(rows, inputs_, from, width(p), inputs_, width(p));
+    } else {
+        transpose<2>(rows, inputs_, from, width(p), inputs_, width(p));
+    }
 }
 
 void PackedMatrix::gather_row(std::size_t output, float* to) const noexcept {

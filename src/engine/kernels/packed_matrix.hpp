@@ -62,6 +62,8 @@ public:
     void assign(WeightView weights, Threads* threads = nullptr);
     /// Writes the elements row by row (outputs × inputs) in `type()`.
     void unpack(void* to, Threads* threads = nullptr) const;
+    /// The rows of panel `p` only: `width(p)` × inputs elements.
+    void unpack_panel(std::size_t p, void* to) const;
     /// Writes the weights of one output as floats: the embedding of a token.
     void gather_row(std::size_t output, float* to) const noexcept;
 

@@ -1,5 +1,6 @@
 #include "engine/model/adapter.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 namespace tinkxx::engine {
@@ -39,6 +40,16 @@ Weights const& Adapter::weights() const noexcept {
 Parameters Adapter::zeros() const {
     if (lora() != nullptr) return zero_lora(model_->config(), config_);
     return zero_weights(model_->config());
+}
+
+std::unique_ptr<Adapter> Adapter::copy() const {
+    auto parameters = zeros();
+    auto const to = all_matrices(parameters);
+    auto const from = all_matrices(const_cast<Parameters&>(parameters_));  // only read
+    for (std::size_t i = 0; i < to.size(); ++i) {
+        std::ranges::copy(from[i]->values(), to[i]->values().begin());
+    }
+    return std::make_unique<Adapter>(model_, config_, std::move(parameters));
 }
 
 Parameters& Adapter::gradients() {

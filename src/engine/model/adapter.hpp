@@ -66,6 +66,8 @@ public:
     [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
     void touch() noexcept { ++version_; }
 
+    /// An adapter of its own with the same weights, without gradients and moments.
+    [[nodiscard]] std::unique_ptr<Adapter> copy() const;
     /// Zeros in the shape of the parameters.
     [[nodiscard]] Parameters zeros() const;
 

@@ -55,16 +55,16 @@ std::vector<std::uint64_t> shape_of(Named const& named) {
     return {named.matrix->outputs(), named.matrix->inputs()};
 }
 
-/// Gathers tensors for one file; owns their row-major copies.
+/// Gathers tensors for one file; the matrices must outlive it.
 class TensorWriter {
 public:
     void add(Named const& named, std::string_view prefix) {
-        auto& values = contents_.emplace_back(named.matrix->outputs() * named.matrix->inputs());
-        named.matrix->unpack(values.data());
         tensors_.push_back({.name = std::string(prefix) + named.name,
                             .dtype = DType::f32,
                             .shape = shape_of(named),
-                            .bytes = std::as_bytes(std::span{values})});
+                            .stream = [matrix = named.matrix](ByteSink const& sink) {
+                                stream_matrix(*matrix, ElementType::f32, sink);
+                            }});
     }
     void add_count(std::string name, std::int64_t const& value) {
         tensors_.push_back({.name = std::move(name),
@@ -77,7 +77,6 @@ public:
     }
 
 private:
-    std::vector<std::vector<float>> contents_{};
     std::vector<TensorOut> tensors_{};
 };
 
@@ -254,9 +253,13 @@ Result<void> load_state(Adapter& adapter, fs::path const& folder) {
     std::int64_t steps = 0;
     std::memcpy(&steps, step->second.bytes.data(), sizeof steps);
     if (steps < 0) return invalid(std::string(state_file) + ": step is negative", "step");
-    for (auto const& [prefix, moment] :
-         {std::pair{"moment1.", &adapter.moment1()}, std::pair{"moment2.", &adapter.moment2()}}) {
-        for (auto const& named : named_matrices(adapter, *moment)) {
+    std::vector<std::pair<std::string, Parameters*>> parts{{"moment1.", &adapter.moment1()},
+                                                           {"moment2.", &adapter.moment2()}};
+    bool const gathered = std::ranges::any_of(
+        file->tensors(), [](auto const& entry) { return entry.first.starts_with("gradient."); });
+    if (gathered) parts.emplace_back("gradient.", &adapter.gradients());
+    for (auto const& [prefix, part] : parts) {
+        for (auto const& named : named_matrices(adapter, *part)) {
             auto const found = file->tensors().find(prefix + named.name);
             if (found == file->tensors().end()) {
                 return invalid(
@@ -268,6 +271,15 @@ Result<void> load_state(Adapter& adapter, fs::path const& folder) {
     }
     adapter.set_steps(steps);
     return {};
+}
+
+/// True if there is a gradient that no step has used.
+bool has_gathered(Adapter& adapter) {
+    if (!adapter.has_gradients()) return false;
+    auto const matrices = all_matrices(adapter.gradients());
+    return std::ranges::any_of(matrices, [](PackedMatrix const* matrix) {
+        return std::ranges::any_of(matrix->values(), [](float value) { return value != 0.0F; });
+    });
 }
 
 }  // namespace
@@ -300,6 +312,11 @@ Result<void> save_adapter(fs::path const& folder, Adapter const& adapter,
         }
         for (auto const& named : named_matrices(adapter, zeros ? *zeros : open.moment2())) {
             moments.add(named, "moment2.");
+        }
+        if (has_gathered(open)) {
+            for (auto const& named : named_matrices(adapter, open.gradients())) {
+                moments.add(named, "gradient.");
+            }
         }
         return moments.write(to / state_file);
     });

@@ -11,13 +11,13 @@
 
 namespace tinkxx::engine {
 
-/// Whether the optimizer's moments and its number of steps go along.
+/// Whether the optimizer's moments, its number of steps and gathered gradients go along.
 enum class OptimizerState : std::uint8_t { without, with };
 
 /// Writes an adapter as a folder that PEFT reads (`adapter_config.json`,
 /// `adapter_model.safetensors`); at rank 0 as a model folder with float32 weights. The state of the
-/// optimizer is a further file, `optimizer.safetensors`. Gradients that no step has used yet are
-/// not written. The folder appears at once and whole, in place of an older one, or not at all.
+/// optimizer is a further file, `optimizer.safetensors`, with the gradients that no step has used
+/// yet. The folder appears at once and whole, in place of an older one, or not at all.
 /// `base_name` is what the PEFT configuration calls the model.
 Result<void> save_adapter(std::filesystem::path const& folder, Adapter const& adapter,
                           std::string_view base_name, OptimizerState state);

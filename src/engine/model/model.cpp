@@ -1,7 +1,6 @@
 #include "engine/model/model.hpp"
 
 #include "engine/failure.hpp"
-#include "engine/files/atomic_write.hpp"
 #include "engine/files/safetensors.hpp"
 #include "engine/files/safetensors_writer.hpp"
 #include "engine/kernels/attention.hpp"
@@ -70,19 +69,6 @@ Result<void> load_slot(WeightSlot const& slot, TensorMap const& tensors, Threads
             threads);
     }
     return {};
-}
-
-/// The elements of a matrix row by row, rounded to `type`.
-std::vector<std::byte> elements(PackedMatrix const& matrix, ElementType type) {
-    std::vector<std::byte> own(matrix.bytes());
-    matrix.unpack(own.data());
-    if (matrix.type() == type) return own;
-    auto const count = matrix.outputs() * matrix.inputs();
-    std::vector<float> wide(count);
-    widen(wide.data(), matrix.type(), own.data(), count);
-    std::vector<std::byte> result(count * element_bytes(type));
-    narrow(result.data(), type, wide.data(), count);
-    return result;
 }
 
 /// A normal number from two uniform ones; its bits need not be the same on another machine.
@@ -169,6 +155,26 @@ std::shared_ptr<RopeTables const> Model::rope_tables(std::size_t positions) cons
     return rope_;
 }
 
+void stream_matrix(PackedMatrix const& matrix, ElementType type, ByteSink const& sink) {
+    std::vector<std::byte> rows;
+    std::vector<float> wide;
+    std::vector<std::byte> rounded;
+    for (std::size_t p = 0; p < matrix.panels(); ++p) {
+        auto const count = matrix.width(p) * matrix.inputs();
+        rows.resize(count * element_bytes(matrix.type()));
+        matrix.unpack_panel(p, rows.data());
+        if (matrix.type() == type) {
+            sink(rows);
+            continue;
+        }
+        wide.resize(count);
+        widen(wide.data(), matrix.type(), rows.data(), count);
+        rounded.resize(count * element_bytes(type));
+        narrow(rounded.data(), type, wide.data(), count);
+        sink(rounded);
+    }
+}
+
 Result<void> save_model(std::filesystem::path const& folder, ModelConfig const& config,
                         Weights const& weights, ElementType type) {
     return replace_folder(folder, [&](std::filesystem::path const& to) -> Result<void> {
@@ -176,16 +182,16 @@ Result<void> save_model(std::filesystem::path const& folder, ModelConfig const& 
         auto written = write_file(
             to / "config.json", write_model_config(config, names[static_cast<std::size_t>(type)]));
         if (!written) return written;
-        std::vector<std::vector<std::byte>> contents;
         std::vector<TensorOut> tensors;
         for (auto const& slot : weight_slots(config, const_cast<Weights&>(weights))) {
-            contents.push_back(elements(*slot.matrix, type));
             auto shape = slot.vector ? std::vector<std::uint64_t>{slot.cols}
                                      : std::vector<std::uint64_t>{slot.rows, slot.cols};
             tensors.push_back({.name = slot.name,
                                .dtype = dtype_of(type),
                                .shape = std::move(shape),
-                               .bytes = contents.back()});
+                               .stream = [matrix = slot.matrix, type](ByteSink const& sink) {
+                                   stream_matrix(*matrix, type, sink);
+                               }});
         }
         return write_safetensors(to / "model.safetensors", tensors, {{"format", "pt"}});
     });
@@ -196,11 +202,11 @@ Weights widen_weights(ModelConfig const& config, Weights const& weights) {
     auto const to = weight_slots(config, result);
     auto const from = weight_slots(config, const_cast<Weights&>(weights));
     for (std::size_t i = 0; i < to.size(); ++i) {
-        auto const values = elements(*from[i].matrix, ElementType::f32);
-        *to[i].matrix = PackedMatrix({.type = ElementType::f32,
-                                      .data = values.data(),
-                                      .rows = to[i].rows,
-                                      .cols = to[i].cols});
+        // Panels of both types have the same order.
+        auto const& matrix = *from[i].matrix;
+        *to[i].matrix = PackedMatrix(matrix.outputs(), matrix.inputs());
+        auto const values = to[i].matrix->values();
+        widen(values.data(), matrix.type(), matrix.panel(0), values.size());
     }
     return result;
 }

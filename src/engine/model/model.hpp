@@ -2,6 +2,7 @@
 
 #include <tinkxx/result.hpp>
 
+#include "engine/files/atomic_write.hpp"
 #include "engine/files/model_config.hpp"
 #include "engine/kernels/types.hpp"
 #include "engine/model/weights.hpp"
@@ -59,6 +60,9 @@ private:
     mutable std::mutex rope_mutex_;
     mutable std::shared_ptr<RopeTables const> rope_;
 };
+
+/// Hands over the elements of a matrix row by row, rounded to `type`, some rows at a time.
+void stream_matrix(PackedMatrix const& matrix, ElementType type, ByteSink const& sink);
 
 /// Writes a folder that `Model::load` and transformers read: config.json and model.safetensors.
 /// float32 weights are rounded to `type`. The folder appears at once or not at all.

@@ -451,7 +451,8 @@ Sampler::Usage Sampler::Core::usage() const noexcept {
             .cached = pool_.cached(),
             .waiting = waiting_.size(),
             .running = static_cast<std::size_t>(
-                std::ranges::count_if(samples_, [](auto const& sample) { return !sample->over; }))};
+                std::ranges::count_if(samples_, [](auto const& sample) { return !sample->over; })),
+            .computed = computed_};
 }
 
 }  // namespace tinkxx::engine

@@ -101,11 +101,12 @@ public:
     bool step();
 
     struct Usage {
-        std::size_t capacity{0};  ///< pages that fit into memory
-        std::size_t pinned{0};    ///< in use by requests
-        std::size_t cached{0};    ///< kept for prompts to come; some may be in use too
-        std::size_t waiting{0};   ///< requests that have not begun
-        std::size_t running{0};   ///< samples being drawn
+        std::size_t capacity{0};    ///< pages that fit into memory
+        std::size_t pinned{0};      ///< in use by requests
+        std::size_t cached{0};      ///< kept for prompts to come; some may be in use too
+        std::size_t waiting{0};     ///< requests that have not begun
+        std::size_t running{0};     ///< samples being drawn
+        std::uint64_t computed{0};  ///< tokens computed so far
     };
     [[nodiscard]] Usage usage() const noexcept;
     /// Pages that one sample of this length needs.

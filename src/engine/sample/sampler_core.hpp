@@ -165,6 +165,7 @@ private:
     std::size_t committed_{0};
     RequestId last_id_{0};
     std::size_t rotation_{0};
+    std::uint64_t computed_{0};
     std::shared_ptr<RopeTables const> rope_{};
 
     std::deque<RequestPtr> waiting_{};

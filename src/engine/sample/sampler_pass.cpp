@@ -30,6 +30,7 @@ void Sampler::Core::plan_parts() {
         rows += work.count;
         most = std::max(most, work.count);
     }
+    computed_ += rows;
     std::size_t count = std::min<std::size_t>(threads_.count(), work_.size());
     // Large weights should pass through the cache once, not once for each thread; and one long
     // prompt is better shared than left to one thread.

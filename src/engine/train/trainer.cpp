@@ -124,7 +124,7 @@ struct Trainer::Slot {
 /// What all pieces of one call share.
 struct Trainer::Call {
     std::span<Datum const> data{};
-    Loss const& loss;
+    Loss loss{};
     RowGroup group{};
     std::size_t rank{0};
     bool backward{false};
@@ -138,7 +138,7 @@ struct Trainer::Call {
 };
 
 Trainer::Trainer(std::shared_ptr<Model const> model, Threads& threads, TrainOptions options)
-    : model_{std::move(model)}, threads_{threads}, options_{options} {
+    : model_{std::move(model)}, threads_{threads}, options_{std::move(options)} {
     for (unsigned i = 0; i < threads.count(); ++i) slots_.push_back(std::make_unique<Slot>());
 }
 
@@ -233,8 +233,13 @@ void Trainer::run_piece(Call const& call, Piece const& piece, Slot& slot, Thread
         return layer + 1 < layer_count ? buffers.layers[layer + 1].x : buffers.x;
     };
 
+    auto const pause = [&] {
+        if (threads != nullptr && options_.pause) options_.pause();
+    };
+
     embed(config, batch, buffers.layers.front().x, threads);
     for (std::size_t i = 0; i < layer_count; ++i) {
+        pause();
         layer_forward(config, batch, i, kv_layer(i), buffers.layers[i], buffers.scratch,
                       output_of(i), threads);
     }
@@ -248,6 +253,7 @@ void Trainer::run_piece(Call const& call, Piece const& piece, Slot& slot, Thread
     bool const below = call.full != nullptr || call.lora.train_attn || call.lora.train_mlp;
     auto& back = buffers.backward;
     for (std::size_t begin = 0; begin < rows; begin += chunk) {
+        pause();
         auto const count = std::min(chunk, rows - begin);
         ConstMatrixView const normed{buffers.normed + begin * hidden, count, hidden};
         MatrixView const logits{buffers.logits, count, vocab};
@@ -303,6 +309,7 @@ void Trainer::run_piece(Call const& call, Piece const& piece, Slot& slot, Thread
                   {back.dnormed, rows, hidden}, {buffers.x, rows, hidden}, group.weights->norm,
                   buffers.inverse_rms, Write::set, threads);
     for (auto i = layer_count; i-- > 0;) {
+        pause();
         if (kind == PassKind::recompute) {
             // The output goes where it will not be missed.
             layer_forward(config, batch, i, 0, buffers.layers[i], buffers.scratch, back.dnormed,
@@ -317,8 +324,29 @@ void Trainer::run_piece(Call const& call, Piece const& piece, Slot& slot, Thread
     }
 }
 
-Result<BatchResult> Trainer::run(Adapter const* adapter, Adapter* trained,
-                                 std::span<Datum const> data, Loss const& loss) {
+struct Trainer::Run::State {
+    State(Trainer& owner, Call begun) : trainer{owner}, call{std::move(begun)} {}
+
+    Trainer& trainer;
+    Call call;
+    std::shared_ptr<RopeTables const> rope{};
+    BatchResult result{};
+    /// Where the gradients of LoRA matrices are summed; empty otherwise.
+    std::vector<PackedMatrix*> sums{};
+    std::vector<Piece> pieces{};
+    std::size_t next{0};
+    std::size_t tokens{0};
+
+    void one(std::size_t index, std::atomic<std::size_t>& added, unsigned number, Threads* inner);
+};
+
+Trainer::Run::Run(std::unique_ptr<State> state) noexcept : state_{std::move(state)} {}
+Trainer::Run::Run(Run&&) noexcept = default;
+Trainer::Run& Trainer::Run::operator=(Run&&) noexcept = default;
+Trainer::Run::~Run() = default;
+
+Result<Trainer::Run> Trainer::begin(Adapter const* adapter, Adapter* trained,
+                                    std::span<Datum const> data, Loss const& loss) {
     auto const& config = model_->config();
     if (data.empty()) return invalid("a batch needs at least one datum", "data");
     if (adapter != nullptr && &adapter->model() != model_.get()) {
@@ -330,78 +358,115 @@ Result<BatchResult> Trainer::run(Adapter const* adapter, Adapter* trained,
         if (!good) return good.error();
         longest = std::max(longest, data[i].tokens.size());
     }
-    BatchResult result;
-    result.outputs.resize(data.size());
+    auto state = std::make_unique<Run::State>(
+        *this, Call{.data = data,
+                    .loss = loss,
+                    .group = row_group(*model_, adapter),
+                    .rank = adapter == nullptr ? 0 : wide(adapter->config().rank),
+                    .backward = trained != nullptr});
+    auto& outputs = state->result.outputs;
+    outputs.resize(data.size());
     for (std::size_t i = 0; i < data.size(); ++i) {
-        result.outputs[i].logprobs.resize(data[i].targets.size());
-        result.outputs[i].elementwise_loss.resize(data[i].targets.size());
+        outputs[i].logprobs.resize(data[i].targets.size());
+        outputs[i].elementwise_loss.resize(data[i].targets.size());
     }
-    auto const rope = model_->rope_tables(longest);
-    Call call{.data = data,
-              .loss = loss,
-              .group = row_group(*model_, adapter),
-              .rank = adapter == nullptr ? 0 : wide(adapter->config().rank),
-              .backward = trained != nullptr,
-              .rope = rope.get(),
-              .outputs = &result.outputs};
+    state->rope = model_->rope_tables(longest);
+    auto& call = state->call;
+    call.rope = state->rope.get();
+    call.outputs = &outputs;
     if (adapter != nullptr) call.lora = adapter->config();
-    LoraWeights* sums = nullptr;
     if (trained != nullptr) {
         call.full = std::get_if<Weights>(&trained->gradients());
-        sums = std::get_if<LoraWeights>(&trained->gradients());
+        if (auto* const sums = std::get_if<LoraWeights>(&trained->gradients())) {
+            state->sums = all_matrices(*sums);
+        }
     }
-    auto const sum_matrices = sums == nullptr ? std::vector<PackedMatrix*>{} : all_matrices(*sums);
+    state->pieces = cut(data);
+    return Run{std::move(state)};
+}
 
-    auto const pieces = cut(data);
-    std::atomic<std::size_t> next{0};
-    std::atomic<std::size_t> added{0};
-    auto const one = [&](unsigned number, Threads* inner) {
-        auto const index = next.fetch_add(1);
-        auto& slot = *slots_[number];
-        if (sums != nullptr && (!slot.gradients || slot.gradients_config != call.lora)) {
-            slot.gradients = zero_lora(config, call.lora);
-            slot.gradients_config = call.lora;
-        }
-        run_piece(call, pieces[index], slot, inner);
-        if (sums == nullptr) return;
-        // Sums are formed in the order of the pieces. Pieces begin in order, so the one before
-        // is done or under way on another thread: waiting ends.
-        for (auto done = added.load(); done != index; done = added.load()) added.wait(done);
-        auto const own = all_matrices(*slot.gradients);
-        for (std::size_t i = 0; i < own.size(); ++i) {
-            auto const values = own[i]->values();
-            copy(sum_matrices[i]->values().data(), values.data(), values.size(), Write::add);
-            std::ranges::fill(values, 0.0F);
-        }
-        added.store(index + 1);
-        added.notify_all();
-    };
-    // Full gradients are too large for a copy per thread: pieces one by one, threads inside them.
-    if (call.full == nullptr && threads_.count() > 1 && pieces.size() >= threads_.count()) {
-        threads_.run(pieces.size(), [&](std::size_t, unsigned number) { one(number, nullptr); });
-    } else {
-        for (std::size_t i = 0; i < pieces.size(); ++i) one(0, &threads_);
+void Trainer::Run::State::one(std::size_t index, std::atomic<std::size_t>& added, unsigned number,
+                              Threads* inner) {
+    auto& slot = *trainer.slots_[number];
+    if (!sums.empty() && (!slot.gradients || slot.gradients_config != call.lora)) {
+        slot.gradients = zero_lora(trainer.model_->config(), call.lora);
+        slot.gradients_config = call.lora;
     }
+    trainer.run_piece(call, pieces[index], slot, inner);
+    if (sums.empty()) return;
+    // Sums are formed in the order of the pieces. Pieces begin in order, so the one before is done
+    // or under way on another thread: waiting ends.
+    for (auto done = added.load(); done != index; done = added.load()) added.wait(done);
+    auto const own = all_matrices(*slot.gradients);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        auto const values = own[i]->values();
+        copy(sums[i]->values().data(), values.data(), values.size(), Write::add);
+        std::ranges::fill(values, 0.0F);
+    }
+    added.store(index + 1);
+    added.notify_all();
+}
+
+bool Trainer::Run::advance(std::size_t pieces) {
+    auto& state = *state_;
+    auto& threads = state.trainer.threads_;
+    auto const first = state.next;
+    auto const end = std::min(state.pieces.size(), first + std::max<std::size_t>(pieces, 1));
+    // Full gradients are too large for a copy per thread: pieces one by one, threads inside them.
+    bool const apart = state.call.full == nullptr && threads.count() > 1;
+    auto last = first;
+    while (apart && last < end &&
+           state.pieces[last].tokens <= state.trainer.options_.piece_tokens) {
+        ++last;
+    }
+    std::atomic<std::size_t> added{first};
+    if (last - first >= threads.count()) {
+        std::atomic<std::size_t> next{first};
+        threads.run(last - first, [&](std::size_t, unsigned number) {
+            state.one(next.fetch_add(1), added, number, nullptr);
+        });
+    } else {
+        last = std::min(first + 1, end);
+        if (last > first) state.one(first, added, 0, &threads);
+    }
+    for (auto i = first; i < last; ++i) state.tokens += state.pieces[i].tokens;
+    state.next = last;
+    return !done();
+}
+
+bool Trainer::Run::done() const noexcept { return state_->next == state_->pieces.size(); }
+std::size_t Trainer::Run::tokens() const noexcept { return state_->tokens; }
+
+BatchResult Trainer::Run::take() {
+    auto& result = state_->result;
     double total = 0.0;
     double tokens = 0.0;
-    for (std::size_t i = 0; i < data.size(); ++i) {
+    for (std::size_t i = 0; i < result.outputs.size(); ++i) {
         for (auto const value : result.outputs[i].elementwise_loss) {
             total += static_cast<double>(value);
         }
-        tokens += static_cast<double>(data[i].tokens.size());
+        tokens += static_cast<double>(state_->call.data[i].tokens.size());
     }
     result.metrics = {{"loss:sum", total}, {"num_tokens:sum", tokens}};
-    return result;
+    return std::move(result);
 }
 
 Result<BatchResult> Trainer::forward(Adapter const* adapter, std::span<Datum const> data,
                                      Loss const& loss) {
-    return run(adapter, nullptr, data, loss);
+    auto run = begin(adapter, nullptr, data, loss);
+    if (!run) return run.error();
+    while (run->advance(data.size())) {
+    }
+    return run->take();
 }
 
 Result<BatchResult> Trainer::forward_backward(Adapter& adapter, std::span<Datum const> data,
                                               Loss const& loss) {
-    return run(&adapter, &adapter, data, loss);
+    auto run = begin(&adapter, &adapter, data, loss);
+    if (!run) return run.error();
+    while (run->advance(data.size())) {
+    }
+    return run->take();
 }
 
 Result<std::vector<float>> Trainer::logits(Adapter const* adapter,

@@ -7,6 +7,7 @@
 #include "engine/train/loss.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -34,6 +35,9 @@ struct TrainOptions {
     /// Beyond this, a piece keeps only the input of each layer and computes the rest again in the
     /// backward pass. The results are the same to the last bit.
     std::size_t activation_bytes{std::size_t{2} << 30U};
+    /// Called between the layers of a piece that all threads work on together, so that a long one
+    /// need not keep others waiting. It may run a sampler over the same threads, not a trainer.
+    std::function<void()> pause{};
 };
 
 /// Computes losses and gradients of one model's adapters.
@@ -41,6 +45,8 @@ struct TrainOptions {
 /// Not synchronised: calls take turns. Keeps its memory between calls.
 class Trainer {
 public:
+    class Run;
+
     Trainer(std::shared_ptr<Model const> model, Threads& threads, TrainOptions options);
     Trainer(std::shared_ptr<Model const> model, Threads& threads);
     ~Trainer();
@@ -54,6 +60,11 @@ public:
     /// As `forward`, and adds the gradients of the summed loss to the adapter's.
     Result<BatchResult> forward_backward(Adapter& adapter, std::span<Datum const> data,
                                          Loss const& loss);
+    /// The same, to be computed some pieces at a time; other runs may take turns with it. With a
+    /// `trained` adapter (then the same as `adapter`) its gradients grow. Data and adapters must
+    /// outlive the run, and the adapter must not change before it is done.
+    Result<Run> begin(Adapter const* adapter, Adapter* trained, std::span<Datum const> data,
+                      Loss const& loss);
     /// All logits, tokens × vocabulary.
     Result<std::vector<float>> logits(Adapter const* adapter, std::span<std::int32_t const> tokens);
 
@@ -75,14 +86,37 @@ private:
     struct Call;
 
     std::vector<Piece> cut(std::span<Datum const> data) const;
-    Result<BatchResult> run(Adapter const* adapter, Adapter* trained, std::span<Datum const> data,
-                            Loss const& loss);
     void run_piece(Call const& call, Piece const& piece, Slot& slot, Threads* threads);
 
     std::shared_ptr<Model const> model_;
     Threads& threads_;
     TrainOptions options_;
     std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+/// A batch under way. Dropping it leaves gradients of the pieces that are done.
+class Trainer::Run {
+public:
+    Run(Run&&) noexcept;
+    Run& operator=(Run&&) noexcept;
+    ~Run();
+
+    /// Computes up to `pieces` pieces, at least one; false once all are done. Short pieces are
+    /// shared out among the threads, a long one is computed by all of them. How many are asked for
+    /// at once has no influence on the result.
+    bool advance(std::size_t pieces);
+    [[nodiscard]] bool done() const noexcept;
+    /// Tokens computed so far.
+    [[nodiscard]] std::size_t tokens() const noexcept;
+    /// The result, once it is done.
+    BatchResult take();
+
+private:
+    friend class Trainer;
+    struct State;
+    explicit Run(std::unique_ptr<State> state) noexcept;
+
+    std::unique_ptr<State> state_;
 };
 
 }  // namespace tinkxx::engine

@@ -79,6 +79,21 @@ TEST(Safetensors, ClaimMoreThanTheyHave) {
     }
 }
 
+TEST(Safetensors, MayBeWrittenPieceByPiece) {
+    std::vector<float> const a{1.0F, -2.0F, 3.5F, 0.0F, 1e-30F, 7.0F};
+    auto const bytes = std::as_bytes(std::span{a});
+    TensorOut const whole{.name = "a", .shape = {2, 3}, .bytes = bytes};
+    TensorOut const pieces{.name = "a", .shape = {2, 3}, .stream = [&](ByteSink const& sink) {
+                               sink(bytes.first(7));
+                               sink(bytes.subspan(7));
+                           }};
+    auto const folder = fs::path(testing::TempDir());
+    ASSERT_TRUE(write_safetensors(folder / "whole.safetensors", {&whole, 1}, {}));
+    ASSERT_TRUE(write_safetensors(folder / "pieces.safetensors", {&pieces, 1}, {}));
+    EXPECT_EQ(read_text(folder / "whole.safetensors", 1000).value(),
+              read_text(folder / "pieces.safetensors", 1000).value());
+}
+
 TEST(Safetensors, CutShortAreRefused) {
     std::vector<float> const a{1.0F, 2.0F};
     std::vector<TensorOut> const tensors{

@@ -67,6 +67,23 @@ TEST_F(Checkpoints, ContinueToTheLastBitWithTheOptimizersState) {
     }
 }
 
+TEST_F(Checkpoints, KeepGradientsThatNoStepHasUsed) {
+    auto const tokens = support::random_tokens(40, model->config().vocab_size, 8);
+    Datum const datum{.tokens = tokens, .targets = tokens, .weights = std::vector<float>(40, 1.0F)};
+    Trainer trainer{model, threads};
+    for (int const rank : {0, 4}) {
+        auto const adapter = Adapter::create(model, {.rank = rank, .seed = 7}).value();
+        train(*adapter, 1);
+        (void)trainer.forward_backward(*adapter, {&datum, 1}, Loss{}).value();
+        ASSERT_TRUE(save_adapter(folder / "a", *adapter, "base", OptimizerState::with));
+        auto const restored = load_adapter(model, folder / "a", OptimizerState::with).value();
+        EXPECT_EQ(values(restored->gradients()), values(adapter->gradients())) << rank;
+        (void)optim_step(*adapter, {.learning_rate = 1e-2}, nullptr).value();
+        (void)optim_step(*restored, {.learning_rate = 1e-2}, nullptr).value();
+        EXPECT_EQ(values(restored->parameters()), values(adapter->parameters())) << rank;
+    }
+}
+
 TEST_F(Checkpoints, ForgetTheOptimizerWhenAskedTo) {
     auto const adapter = Adapter::create(model, {.rank = 4}).value();
     train(*adapter, 2);

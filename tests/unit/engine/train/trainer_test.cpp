@@ -82,6 +82,23 @@ TEST_P(TrainerOfRank, GivesTheSameBitsWhenLayersAreComputedAgain) {
     EXPECT_EQ(kept.second, again.second);
 }
 
+TEST_P(TrainerOfRank, GivesTheSameBitsInTurnsWithAnotherBatch) {
+    auto const whole = run(2, {});
+    auto const other_data = some_data(model->config(), 9);
+    Threads threads{2};
+    Trainer trainer{model, threads};
+    auto const first = trained_adapter(model, lora);
+    auto const second = trained_adapter(model, {.rank = 3, .seed = 11});
+    auto mine = trainer.begin(first.get(), first.get(), data, Loss{}).value();
+    auto other = trainer.begin(second.get(), second.get(), other_data, Loss{}).value();
+    for (std::size_t pieces = 1; !mine.done() || !other.done(); ++pieces) {
+        if (!mine.done()) (void)mine.advance(pieces % 4);
+        if (!other.done()) (void)other.advance(1);
+    }
+    EXPECT_EQ(mine.take().metrics, whole.first.metrics);
+    EXPECT_EQ(all_values(first->gradients()), whole.second);
+}
+
 TEST_P(TrainerOfRank, GivesADatumTheSameLogprobsAloneAndAmongOthers) {
     Threads threads{2};
     Trainer trainer{model, threads};
