@@ -263,7 +263,8 @@ public:
     explicit Promise(Runtime const& runtime) : Promise{runtime.context()} {}
     /// For the library's own use.
     explicit Promise(std::shared_ptr<detail::CallContext> context)
-        : state_{std::make_shared<detail::State<T>>(std::move(context))} {}
+        : state_{std::allocate_shared<detail::State<T>>(detail::BlockAllocator<detail::State<T>>{},
+                                                        std::move(context))} {}
     Promise(Promise&& other) noexcept : state_{std::move(other.state_)}, given_{other.given_} {}
     Promise& operator=(Promise&& other) noexcept {
         auto const old = Promise{std::move(*this)};

@@ -1,5 +1,6 @@
 target_sources(tinkxx PRIVATE
     base/asio.cpp
+    base/blocks.cpp
     base/callback_queue.cpp
     base/entropy.cpp
     base/error.cpp

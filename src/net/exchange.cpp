@@ -22,6 +22,10 @@ bool is_method(std::string_view method) noexcept {
 }
 
 std::string negative_timeout(Timeouts const& timeouts) {
+    if (std::min({timeouts.connect, timeouts.read, timeouts.write, timeouts.pool,
+                  timeouts.total}) >= std::chrono::milliseconds::zero()) {
+        return {};
+    }
     auto const check = [](std::string_view name, std::chrono::milliseconds value) {
         return value.count() >= 0
                    ? std::string{}
@@ -274,10 +278,10 @@ void Exchange::on_head(Head head) {
     if (auto const* encoding = head.headers.find("content-encoding");
         encoding != nullptr && request_.decode_content && has_body) {
         bool known = true;
-        decoder_ = make_content_decoder(*encoding, known);
+        aside().decoder = make_content_decoder(*encoding, known);
     }
     if (auto const length = content_length(head.headers);
-        length && !decoder_ && has_body && *length > request_.max_response_bytes) {
+        length && decoder() == nullptr && has_body && *length > request_.max_response_bytes) {
         leave_connection();
         fail(FailureKind::too_large,
              request_.method + " " + site_->name + ": the answer announces " +
@@ -315,7 +319,7 @@ bool Exchange::take_redirect(Head const& head) {
         return refuse("a redirect from https to http is not followed");
     }
     redirecting_ = true;
-    redirect_url_ = std::move(*next);
+    aside().redirect_url = std::move(*next);
     return true;
 }
 
@@ -324,7 +328,7 @@ void Exchange::follow_redirect() {
     redirected_ = true;
     timing_.bytes_received = 0;
     auto const* const old_site = site_;
-    request_.url = std::move(redirect_url_);
+    request_.url = std::move(aside().redirect_url);
     if (auto text = problem(); !text.empty()) {
         fail(FailureKind::redirect, old_site->name + " redirects to a bad address: " + text,
              Seen::maybe);
@@ -361,7 +365,7 @@ void Exchange::on_end() {
         return;
     }
     input_ended_ = true;
-    if (!paused_ && held_.empty() && !decoder_busy_) complete();
+    if (!paused_ && !holds_data() && !decoder_busy_) complete();
 }
 
 void Exchange::lost(FailureKind kind, std::string message, Seen seen) {
@@ -386,14 +390,14 @@ void Exchange::repeat(std::chrono::milliseconds delay) {
 // --- delivery ---------------------------------------------------------------------------------
 
 void Exchange::deliver(std::span<char const> data) {
-    if (paused_ || delivering_ || !held_.empty() || decoder_busy_) {
-        held_.append(data.data(), data.size());
+    if (paused_ || delivering_ || holds_data() || decoder_busy_) {
+        aside().held.append(data.data(), data.size());
         return;
     }
     delivering_ = true;
-    if (decoder_) {
-        decoder_input_.assign(data.data(), data.size());
-        decoder_->feed(decoder_input_);
+    if (decoder() != nullptr) {
+        aside_->decoder_input.assign(data.data(), data.size());
+        decoder()->feed(aside_->decoder_input);
         decoder_busy_ = true;
         decode();
     } else {
@@ -405,16 +409,16 @@ void Exchange::deliver(std::span<char const> data) {
 /// Hands on decoded pieces until the input is used up; false if that stopped half-way.
 bool Exchange::decode() {
     while (!paused_) {
-        switch (decoder_->next()) {
+        switch (decoder()->next()) {
             case ContentDecoder::Step::data:
-                if (!give(decoder_->output())) return false;
+                if (!give(decoder()->output())) return false;
                 break;
             case ContentDecoder::Step::need_input:
                 decoder_busy_ = false;
                 return true;
             case ContentDecoder::Step::error: {
                 auto text = request_.method + " " + site_->name +
-                            ": the body of the answer: " + std::string{decoder_->error_text()};
+                            ": the body of the answer: " + std::string{decoder()->error_text()};
                 leave_connection();
                 fail(FailureKind::decoding, std::move(text), Seen::maybe);
                 return false;
@@ -454,11 +458,11 @@ void Exchange::resume() {
     if (ended() || paused_ || delivering_) return;
     delivering_ = true;
     bool going = !decoder_busy_ || decode();
-    while (going && !paused_ && !held_.empty()) {
-        std::string const piece = std::exchange(held_, {});
-        if (decoder_) {
-            decoder_input_ = piece;
-            decoder_->feed(decoder_input_);
+    while (going && !paused_ && holds_data()) {
+        std::string const piece = std::exchange(aside_->held, {});
+        if (decoder() != nullptr) {
+            aside_->decoder_input = piece;
+            decoder()->feed(aside_->decoder_input);
             decoder_busy_ = true;
             going = decode();
         } else {
@@ -468,13 +472,13 @@ void Exchange::resume() {
     delivering_ = false;
     if (ended() || paused_ || !going) return;
     if (connection != nullptr) connection->resume(*this);
-    if (!ended() && input_ended_ && !paused_ && held_.empty()) complete();
+    if (!ended() && input_ended_ && !paused_ && !holds_data()) complete();
 }
 
 // --- the end ----------------------------------------------------------------------------------
 
 void Exchange::complete() {
-    if (decoder_ && timing_.bytes_received > 0 && !decoder_->complete()) {
+    if (decoder() != nullptr && timing_.bytes_received > 0 && !decoder()->complete()) {
         leave_connection();
         fail(FailureKind::decoding,
              request_.method + " " + site_->name +

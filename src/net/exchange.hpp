@@ -1,10 +1,10 @@
 #pragma once
 
 #include "base/intrusive_list.hpp"
-#include "base/recycled.hpp"
 #include "net/content_decoder.hpp"
 #include "net/header_block.hpp"
 
+#include <tinkxx/detail/blocks.hpp>
 #include <tinkxx/transport.hpp>
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Site;
 ///
 /// It lives until the end of the turn in which it ended, so that whoever is in the middle of
 /// handing it something can still look at it.
-class Exchange final : public Timer, public base::Recycled<Exchange, 1024> {
+class Exchange final : public Timer, public detail::InBlocks {
 public:
     Exchange(NetTransport& transport, Request request, ReplySink& sink, Call call);
 
@@ -81,6 +81,13 @@ public:
     void on_time() override;
 
 private:
+    /// What few exchanges need; thousands wait at once.
+    struct Aside {
+        std::unique_ptr<ContentDecoder> decoder{};
+        std::string decoder_input{};
+        std::string held{};  ///< body bytes that came while paused
+        std::string redirect_url{};
+    };
     enum class Phase : std::uint8_t { queued, backing_off, sending, receiving, ended };
 
     void enter(Phase phase);
@@ -100,6 +107,14 @@ private:
     bool give(std::span<char const> data);
     void complete();
     void retire() noexcept;
+    Aside& aside() {
+        if (!aside_) aside_ = std::make_unique<Aside>();
+        return *aside_;
+    }
+    [[nodiscard]] ContentDecoder* decoder() const noexcept {
+        return aside_ ? aside_->decoder.get() : nullptr;
+    }
+    [[nodiscard]] bool holds_data() const noexcept { return aside_ && !aside_->held.empty(); }
 
     NetTransport& transport_;
     Request request_;
@@ -109,10 +124,7 @@ private:
     std::size_t target_begin_{0};
     std::size_t target_end_{0};
     std::shared_ptr<PreparedHeaders const> common_;
-    std::unique_ptr<ContentDecoder> decoder_;
-    std::string decoder_input_;
-    std::string held_;  // body bytes that came while paused
-    std::string redirect_url_;
+    std::unique_ptr<Aside> aside_{};
     Timing timing_;
     std::uint64_t delivered_{0};
     TimePoint phase_began_{};

@@ -4,17 +4,23 @@
 #include "net/pool.hpp"
 #include "net/transport_core.hpp"
 
+#include <tinkxx/detail/blocks.hpp>
+
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace tinkxx::net {
 namespace {
 
-constexpr std::size_t output_high_water = std::size_t{256} * 1024;
+// What is framed ahead of the socket. More of it would be no faster, since TLS writes a record at a
+// time, and a thousand connections may wait to write.
+constexpr std::size_t output_high_water = std::size_t{64} * 1024;
+constexpr std::size_t tls_record_bytes = std::size_t{16} * 1024;
 constexpr std::int32_t stream_window = 4 * 1024 * 1024;
 constexpr std::int32_t connection_window = (std::int32_t{1} << 30) - 1;
 
@@ -33,6 +39,52 @@ int parse_status(std::string_view text) noexcept {
         status = status * 10 + (c - '0');
     }
     return status;
+}
+
+// nghttp2 frees without telling a size, so each block begins with it.
+constexpr std::size_t size_bytes = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+
+void* take(std::size_t bytes) noexcept {
+    try {
+        auto* const block = static_cast<char*>(detail::take_block(size_bytes + bytes));
+        std::memcpy(block, &bytes, sizeof(bytes));
+        return block + size_bytes;
+    } catch (std::bad_alloc const&) {
+        return nullptr;
+    }
+}
+
+std::size_t size_of(void const* memory) noexcept {
+    std::size_t bytes{};
+    std::memcpy(&bytes, static_cast<char const*>(memory) - size_bytes, sizeof(bytes));
+    return bytes;
+}
+
+void give(void* memory) noexcept {
+    if (memory == nullptr) return;
+    detail::give_block(static_cast<char*>(memory) - size_bytes, size_bytes + size_of(memory));
+}
+
+/// It makes and frees a dozen small things for each request.
+nghttp2_mem block_memory() noexcept {
+    nghttp2_mem memory{};
+    memory.malloc = [](std::size_t bytes, void*) { return take(bytes); };
+    memory.free = [](void* old, void*) { give(old); };
+    memory.calloc = [](std::size_t count, std::size_t bytes, void*) {
+        auto* const made = take(count * bytes);  // small numbers, and none from outside
+        return made == nullptr ? nullptr : std::memset(made, 0, count * bytes);
+    };
+    memory.realloc = [](void* old, std::size_t bytes, void*) {
+        if (old == nullptr) return take(bytes);
+        auto const had = size_of(old);
+        if (bytes <= had) return old;
+        auto* const made = take(bytes);
+        if (made == nullptr) return made;
+        std::memcpy(made, old, had);
+        give(old);
+        return made;
+    };
+    return memory;
 }
 
 }  // namespace
@@ -246,7 +298,8 @@ Http2Connection::Http2Connection(Pool& pool, std::unique_ptr<Stream> stream)
     nghttp2_option_set_peer_max_concurrent_streams(option, LoadIndex::max_load);
     auto* const callbacks = Callbacks::make();
     nghttp2_session* session = nullptr;
-    nghttp2_session_client_new2(&session, callbacks, this, option);
+    auto memory = block_memory();
+    nghttp2_session_client_new3(&session, callbacks, this, option, &memory);
     nghttp2_session_callbacks_del(callbacks);
     nghttp2_option_del(option);
     session_.reset(session);
@@ -461,12 +514,23 @@ void Http2Connection::on_writable() {
 
 /// Sends what there is; false if the connection ended over it.
 bool Http2Connection::flush() {
+    auto& spare = pool().transport().spare_output();
+    if (output_.empty()) output_.swap(spare);
     for (;;) {
-        if (auto const error = nghttp2_session_send(session_.get()); error != 0) {
-            close(FailureKind::protocol, peer() + ": " + nghttp2_strerror(error));
-            return false;
+        // A record is only sent when it is full, or the last one.
+        if (output_.size() - output_written_ < tls_record_bytes) {
+            output_.erase(0, std::exchange(output_written_, 0));
+            if (auto const error = nghttp2_session_send(session_.get()); error != 0) {
+                close(FailureKind::protocol, peer() + ": " + nghttp2_strerror(error));
+                return false;
+            }
+            if (output_.empty()) {
+                // Only who waits for the socket holds a buffer.
+                if (spare.capacity() < output_.capacity()) output_.swap(spare);
+                std::string{}.swap(output_);
+                break;
+            }
         }
-        if (output_written_ == output_.size()) break;
         iovec const piece{output_.data() + output_written_, output_.size() - output_written_};
         auto const result = stream_->write({&piece, 1});
         if (result.status == IoResult::Status::would_block) {
@@ -482,11 +546,6 @@ bool Http2Connection::flush() {
         }
         output_written_ += result.bytes;
         written_total_ += result.bytes;
-        if (output_written_ == output_.size()) {
-            output_.clear();
-            output_written_ = 0;
-            if (output_.capacity() > 4 * output_high_water) output_.shrink_to_fit();
-        }
     }
     if (draining_ && exchanges_.empty()) {
         retire();

@@ -56,6 +56,8 @@ public:
     Connector& connector() noexcept { return *connector_; }
     HeaderCache& header_cache() noexcept { return header_cache_; }
     std::span<char> read_buffer() noexcept { return read_buffer_; }
+    /// Empty, but with memory for whoever has something to write; to be given back empty.
+    std::string& spare_output() noexcept { return spare_output_; }
     std::minstd_rand& chance() noexcept { return chance_; }
     /// The site of an absolute URL, and where its target begins in it; null with a reason.
     Site* find_site(std::string_view url, std::size_t& target_begin, std::string& problem);
@@ -95,6 +97,7 @@ private:
     std::unique_ptr<Connector> connector_;
     HeaderCache header_cache_;
     std::vector<char> read_buffer_;
+    std::string spare_output_;
     std::minstd_rand chance_;
     std::unordered_map<std::string, std::unique_ptr<Site>, TextHash, std::equal_to<>> sites_;
 

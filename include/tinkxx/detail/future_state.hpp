@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tinkxx/detail/blocks.hpp>
 #include <tinkxx/detail/call_context.hpp>
 #include <tinkxx/detail/unique_function.hpp>
 #include <tinkxx/error.hpp>
@@ -36,7 +37,7 @@ enum class Waited : std::uint8_t {
 
 /// What follows the completion of a future. Exactly one of `run` and `drop` is called, and ends
 /// its life.
-class Continuation {
+class Continuation : public InBlocks {
 public:
     enum class Where : std::uint8_t {
         executor,  ///< where the user's code runs
@@ -142,7 +143,7 @@ public:
     template <class... Args>
     void emplace(Args&&... args) {
         if constexpr (aside) {
-            value_ = std::make_unique<T>(std::forward<Args>(args)...);
+            value_ = make_in_block<T>(std::forward<Args>(args)...);
         } else {
             value_.emplace(std::forward<Args>(args)...);
         }
@@ -150,8 +151,8 @@ public:
     [[nodiscard]] T& operator*() noexcept { return *value_; }
 
 private:
-    static constexpr bool aside = sizeof(T) > 64;
-    std::conditional_t<aside, std::unique_ptr<T>, std::optional<T>> value_;
+    static constexpr bool aside = sizeof(T) > 64 && alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+    std::conditional_t<aside, std::unique_ptr<T, GiveBlock<T>>, std::optional<T>> value_;
 };
 
 template <class T>

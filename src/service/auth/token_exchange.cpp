@@ -48,7 +48,7 @@ CredentialStanding TokenExchange::standing() const {
         auto const left = std::max(*at - context_->scheduler().now(), std::chrono::nanoseconds{0});
         standing.why = "a token will be asked for again in " +
                        seconds_text(std::chrono::ceil<std::chrono::milliseconds>(left)) +
-                       " s; last: " + call_.retry_reason();
+                       " s; last: " + std::string{call_.retry_reason()};
     }
     return standing;
 }

@@ -47,22 +47,33 @@ FutureSurroundings::FutureSurroundings(ServiceContext& context, ByteBudget& down
                                        PollRules rules)
     : context_{&context}, downloads_{&downloads}, rules_{std::move(rules)} {
     auto const& config = http().config();
-    url_ = config.endpoint.url(path, config.query, {});
-    auto lines = *http().json_headers();
+    HttpOrder order;
+    order.operation = {.method = "POST", .path = std::string{path}};
+    order.url = config.endpoint.url(path, config.query, {});
+    order.common_headers = http().json_headers();
+    order.purpose = Purpose::retrieve;
+    order.timeouts = config.timeouts;
+    order.timeouts.read = order.timeouts.write = order.timeouts.pool = poll_timeout;
+    order.max_retries = 0;
+    json_poll_ = std::make_shared<HttpOrder const>(order);
+    auto lines = *order.common_headers;
     lines.set("Accept", "application/x-protobuf, application/json");
-    protobuf_headers_ = std::make_shared<Headers const>(std::move(lines));
+    order.common_headers = std::make_shared<Headers const>(std::move(lines));
+    protobuf_poll_ = std::make_shared<HttpOrder const>(std::move(order));
 }
 
-std::shared_ptr<Headers const> const& FutureSurroundings::first_poll_headers(
+std::shared_ptr<HttpOrder const> const& FutureSurroundings::first_poll(
     std::string_view request_type, bool protobuf) const {
     for (auto const& each : first_polls_) {
-        if (each.request_type == request_type && each.protobuf == protobuf) return each.headers;
+        if (each.request_type == request_type && each.protobuf == protobuf) return each.order;
     }
-    auto lines = *headers(protobuf);
+    auto order = *later_poll(protobuf);
+    auto lines = *order.common_headers;
     add_poll_lines(lines, 0, request_type);
+    order.common_headers = std::make_shared<Headers const>(std::move(lines));
     first_polls_.push_back(
-        {request_type, protobuf, std::make_shared<Headers const>(std::move(lines))});
-    return first_polls_.back().headers;
+        {request_type, protobuf, std::make_shared<HttpOrder const>(std::move(order))});
+    return first_polls_.back().order;
 }
 
 void FutureSurroundings::stop() noexcept {
@@ -153,30 +164,28 @@ void FuturePoll::send_or_expire() {
 void FuturePoll::send() {
     enter(Doing::polling);
     auto const iteration = machine_->begin(doing_since_);
-    HttpOrder order;
-    order.operation.method = "POST";
-    order.operation.path = path;
-    order.url = around_->url();
-    order.common_headers = common_lines(iteration);
-    order.headers = lines(iteration);
-    order.body.head = std::make_shared<std::string const>(
-        wire::encode_retrieve_future(order_.request_id, machine_->allow_metadata_only()));
-    order.purpose = Purpose::retrieve;
-    order.timeouts = around_->http().config().timeouts;
-    order.timeouts.read = order.timeouts.write = order.timeouts.pool = poll_timeout;
-    order.max_retries = 0;
-    order.metadata = order_.metadata;
-    http_.start(std::move(order));
+    auto order = poll_order(iteration);
+    if (!order_.metadata.empty()) {
+        auto own = *order;
+        own.metadata = order_.metadata;
+        order = std::make_shared<HttpOrder const>(std::move(own));
+    }
+    http_.start(std::move(order),
+                {.headers = lines(iteration),
+                 .body = {.head = std::make_shared<std::string const>(wire::encode_retrieve_future(
+                              order_.request_id, machine_->allow_metadata_only()))}});
     listener_->on_standing();
 }
 
-std::shared_ptr<Headers const> const& FuturePoll::common_lines(std::int64_t iteration) const {
-    if (iteration > 0) return around_->headers(order_.protobuf_wanted);
-    return around_->first_poll_headers(order_.request_type, order_.protobuf_wanted);
+std::shared_ptr<HttpOrder const> const& FuturePoll::poll_order(std::int64_t iteration) const {
+    if (iteration > 0) return around_->later_poll(order_.protobuf_wanted);
+    return around_->first_poll(order_.request_type, order_.protobuf_wanted);
 }
 
 Headers FuturePoll::lines(std::int64_t iteration) const {
-    auto lines = order_.headers;
+    Headers lines;
+    lines.reserve(order_.headers.size() + (iteration == 0 ? 2 : 3));  // a key follows
+    for (auto const& [name, value] : order_.headers) lines.add(name, value);
     if (iteration == 0) {
         lines.add("X-Tinker-Create-Promise-Roundtrip-Time", seconds_of(order_.submit_roundtrip));
     } else {
@@ -326,7 +335,7 @@ void FuturePoll::fail(ErrorDetails error) {
             }
         };
         auto const iteration = std::max<std::int64_t>(machine_->polls() - 1, 0);
-        add(*common_lines(iteration));
+        add(*poll_order(iteration)->common_headers);
         add(lines(iteration));
     }
     Error const told{std::move(error)};

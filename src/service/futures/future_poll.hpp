@@ -31,15 +31,14 @@ public:
     [[nodiscard]] Scheduler& scheduler() const noexcept { return http().scheduler(); }
     [[nodiscard]] ByteBudget& downloads() const noexcept { return *downloads_; }
     [[nodiscard]] PollRules const& rules() const noexcept { return rules_; }
-    [[nodiscard]] std::string const& url() const noexcept { return url_; }
-    /// The lines of every poll; of those for results that may come as protobuf (R-FUT-01).
-    [[nodiscard]] std::shared_ptr<Headers const> const& headers(bool protobuf) const noexcept {
-        return protobuf ? protobuf_headers_ : http().json_headers();
+    /// A poll, whose result may come as protobuf or not (R-FUT-01). Of the first one for a promise
+    /// the lines that tell its number and type are among those in common. The types are few, and
+    /// text that stays.
+    [[nodiscard]] std::shared_ptr<HttpOrder const> const& first_poll(std::string_view request_type,
+                                                                     bool protobuf) const;
+    [[nodiscard]] std::shared_ptr<HttpOrder const> const& later_poll(bool protobuf) const noexcept {
+        return protobuf ? protobuf_poll_ : json_poll_;
     }
-    /// As `headers`, with what the first poll for a promise of that type adds. The types are few,
-    /// and text that stays.
-    [[nodiscard]] std::shared_ptr<Headers const> const& first_poll_headers(
-        std::string_view request_type, bool protobuf) const;
     /// Asks whether a 402 is waited out, and logs what there is to say (R-SAMP-51).
     [[nodiscard]] std::optional<std::chrono::nanoseconds> billing_pause(Error const& error) const;
 
@@ -53,12 +52,12 @@ private:
     ServiceContext* context_;
     ByteBudget* downloads_;
     PollRules rules_;
-    std::string url_;
-    std::shared_ptr<Headers const> protobuf_headers_;
+    std::shared_ptr<HttpOrder const> json_poll_;
+    std::shared_ptr<HttpOrder const> protobuf_poll_;
     struct FirstPoll {
         std::string_view request_type{};
         bool protobuf{false};
-        std::shared_ptr<Headers const> headers{};
+        std::shared_ptr<HttpOrder const> order{};
     };
     mutable std::deque<FirstPoll> first_polls_{};
     mutable CloseListeners listeners_{};
@@ -185,7 +184,7 @@ private:
     void tell_queue_state(wire::QueueReport queue);
     void fail(ErrorDetails error);
     void end() noexcept;
-    [[nodiscard]] std::shared_ptr<Headers const> const& common_lines(std::int64_t iteration) const;
+    [[nodiscard]] std::shared_ptr<HttpOrder const> const& poll_order(std::int64_t iteration) const;
     [[nodiscard]] Headers lines(std::int64_t iteration) const;
 
     FutureSurroundings const* around_;

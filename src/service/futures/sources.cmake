@@ -6,4 +6,5 @@ target_sources(tinkxx PRIVATE
     service/futures/poll_backoff.cpp
     service/futures/poll_machine.cpp
     service/futures/queue_state_reporter.cpp
+    service/futures/standing.cpp
 )

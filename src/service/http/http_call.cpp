@@ -33,46 +33,57 @@ bool is_plain_read(std::string_view method) noexcept { return method == "GET" ||
 template <class Event>
 Event HttpCall::event() const {
     Event event;
-    event.method = order_.operation.method;
-    event.path = order_.operation.path;
-    event.purpose = order_.purpose;
+    event.method = order_->operation.method;
+    event.path = order_->operation.path;
+    event.purpose = order_->purpose;
     event.base_url = context_->config().endpoint.base_url();
-    event.metadata = order_.metadata;
+    event.metadata = order_->metadata;
     event.metadata.insert(context_->config().metadata.begin(), context_->config().metadata.end());
     return event;
 }
 
 HttpCall::~HttpCall() { cancel(); }
 
+std::shared_ptr<Headers const> const& HttpCall::common_headers() const noexcept {
+    return order_->common_headers ? order_->common_headers : context_->headers();
+}
+
 void HttpCall::start(HttpOrder order) {
+    HttpParcel parcel{.headers = std::move(order.headers), .body = std::move(order.body)};
+    start(std::make_shared<HttpOrder const>(std::move(order)), std::move(parcel));
+}
+
+void HttpCall::start(std::shared_ptr<HttpOrder const> order, HttpParcel parcel) {
     assert(state_ == State::idle);
     order_ = std::move(order);
-    retry_.emplace(HttpRetry::Rules{.max_retries = order_.max_retries,
-                                    .fail_on_status = order_.fail_on_status,
-                                    .purpose = order_.purpose},
-                   order_.operation, context_->rejections());
+    parcel_ = std::move(parcel);
+    retry_.emplace(HttpRetry::Rules{.max_retries = order_->max_retries,
+                                    .fail_on_status = order_->fail_on_status,
+                                    .purpose = order_->purpose,
+                                    .plain_500_ends = order_->plain_500_ends,
+                                    .repeat_if_seen = order_->repeat_if_seen},
+                   order_->operation, context_->rejections());
     delivered_ = false;
     paused_ = false;
     started_ = context_->scheduler().now();
     state_ = State::beginning;
     if (!context_->usable()) {
-        refusal_ = Error{{.kind = ErrorKind::cancelled,
-                          .message = order_.operation.name() + ": the client is closed",
-                          .stopped = RetryEnd::cancelled}};
+        refusal_ = std::make_unique<Error const>(
+            ErrorDetails{.kind = ErrorKind::cancelled,
+                         .message = order_->operation.name() + ": the client is closed",
+                         .stopped = RetryEnd::cancelled});
         context_->scheduler().arm(*this, started_, Precision::exact);
         return;
     }
     context_->attach(*this);
-    if (!order_.common_headers) order_.common_headers = context_->headers();
-    has_secrets_ = std::ranges::any_of(
-        order_.headers, [](Header const& line) { return is_secret_header(line.name); });
-    order_.headers.reserve(order_.headers.size() + 1);
-    if (!order_.idempotency_key && !is_plain_read(order_.operation.method) &&
-        !order_.headers.contains("x-idempotency-key")) {
-        order_.idempotency_key = context_->new_idempotency_key();
-    }
-    if (order_.idempotency_key && !order_.idempotency_key->empty()) {
-        order_.headers.set("X-Idempotency-Key", std::move(*order_.idempotency_key));
+    auto& lines = parcel_.headers;
+    has_secrets_ =
+        std::ranges::any_of(lines, [](Header const& line) { return is_secret_header(line.name); });
+    auto const& key = order_->idempotency_key;
+    if (key ? !key->empty()
+            : !is_plain_read(order_->operation.method) && !lines.contains("x-idempotency-key")) {
+        lines.reserve(lines.size() + 1);
+        lines.set("X-Idempotency-Key", key ? *key : context_->new_idempotency_key());
     }
     if (context_->observed()) {
         context_->tell(&Observer::on_http_start, event<HttpStartEvent>());
@@ -81,8 +92,8 @@ void HttpCall::start(HttpOrder order) {
 }
 
 void HttpCall::attempt() {
-    if (!order_.send_credential || order_.common_headers->contains("x-api-key") ||
-        order_.headers.contains("x-api-key")) {
+    if (!order_->send_credential || common_headers()->contains("x-api-key") ||
+        parcel_.headers.contains("x-api-key")) {
         return send(nullptr);
     }
     state_ = State::credential;
@@ -90,7 +101,7 @@ void HttpCall::attempt() {
     if (!credential) return listener_->on_standing();
     if (*credential) return send(**credential);
     // Told from the loop: the caller of `start` is not ready for an answer.
-    refusal_ = credential->error();
+    refusal_ = std::make_unique<Error const>(credential->error());
     state_ = State::beginning;
     context_->scheduler().arm(*this, context_->scheduler().now(), Precision::exact);
 }
@@ -104,27 +115,27 @@ void HttpCall::on_credential(Result<Credential> credential) {
 void HttpCall::send(Credential const& credential) {
     credential_ = credential;
     Request request;
-    request.method = order_.operation.method;
-    request.url = order_.url;
-    if (retry_->retries() >= order_.max_retries && !has_secrets_) {
-        request.headers = std::move(order_.headers);  // nobody needs them any more
+    request.method = order_->operation.method;
+    request.url = order_->url;
+    if (retry_->retries() >= order_->max_retries && !has_secrets_) {
+        request.headers = std::move(parcel_.headers);  // nobody needs them any more
     } else {
-        request.headers.reserve(order_.headers.size() + lines_per_attempt);
-        for (auto const& line : order_.headers) request.headers.add(line.name, line.value);
+        request.headers.reserve(parcel_.headers.size() + lines_per_attempt);
+        for (auto const& line : parcel_.headers) request.headers.add(line.name, line.value);
     }
     if (retry_->retries() == 0) {
-        request.common_headers = context_->first_attempt_headers(order_.common_headers,
-                                                                 order_.timeouts.read, credential);
+        request.common_headers =
+            context_->first_attempt_headers(common_headers(), order_->timeouts.read, credential);
     } else {
-        request.common_headers = order_.common_headers;
-        add_attempt_lines(request.headers, order_.timeouts.read, retry_->retries(), credential);
+        request.common_headers = common_headers();
+        add_attempt_lines(request.headers, order_->timeouts.read, retry_->retries(), credential);
     }
-    request.body = order_.body;
-    request.purpose = order_.purpose;
-    request.timeouts = order_.timeouts;
-    request.redirects = order_.redirects;
-    request.max_response_bytes = order_.max_response_bytes;
-    context_->dump(order_.operation, request);
+    request.body = parcel_.body;
+    request.purpose = order_->purpose;
+    request.timeouts = order_->timeouts;
+    request.redirects = order_->redirects;
+    request.max_response_bytes = order_->max_response_bytes;
+    if (context_->dumps()) context_->dump(order_->operation, request, scrubber());
     head_ = {};
     body_.clear();
     state_ = State::sending;
@@ -138,11 +149,11 @@ void HttpCall::on_head(Head head) {
     if (HttpRetry::is_rejection(head_.status, head_.headers)) {
         context_->transport().discard(call_);
     }
-    if (!order_.stream || !is_success(head_.status)) body_.reserve(announced_bytes(head_.headers));
+    if (!order_->stream || !is_success(head_.status)) body_.reserve(announced_bytes(head_.headers));
 }
 
 void HttpCall::on_data(std::span<char const> data) {
-    if (order_.stream && is_success(head_.status)) {
+    if (order_->stream && is_success(head_.status)) {
         delivered_ = true;
         return listener_->on_body(data);
     }
@@ -151,7 +162,7 @@ void HttpCall::on_data(std::span<char const> data) {
 
 void HttpCall::on_done(Timing const& timing) {
     call_ = {};
-    context_->dump(order_.operation, head_, body_);
+    if (context_->dumps()) context_->dump(order_->operation, head_, body_, scrubber());
     auto const now = context_->scheduler().wall();
     if (is_success(head_.status)) {
         return follow(retry_->on_reply(head_, body_, now, 0, context_->config().scrubber), timing);
@@ -185,14 +196,14 @@ void HttpCall::follow(HttpRetry::Action action, Timing const& timing) {
         state_ = State::waiting;
         auto& scheduler = context_->scheduler();
         retry_at_ = scheduler.now() + again->delay;
-        retry_reason_ = std::move(again->why);
+        retry_reason_ = std::make_unique<std::string const>(std::move(again->why));
         scheduler.arm(*this, retry_at_, Precision::exact);
         listener_->on_standing();
     } else if (auto* failed = std::get_if<HttpRetry::Fail>(&action)) {
-        context_->note_deprecation(order_.operation, head_.headers);
+        context_->note_deprecation(order_->operation, head_.headers);
         fail(std::move(failed->error));
     } else {
-        context_->note_deprecation(order_.operation, head_.headers);
+        context_->note_deprecation(order_->operation, head_.headers);
         deliver(timing);
     }
 }
@@ -203,8 +214,7 @@ void HttpCall::deliver(Timing const& timing) {
     response.headers = std::move(head_.headers);
     response.body = std::move(body_);
     response.http_version = head_.http_version;
-    response.url =
-        head_.redirected_url.empty() ? std::move(order_.url) : std::move(head_.redirected_url);
+    response.url = std::move(head_.redirected_url);
     response.retries = retry_->retries();
     response.elapsed = context_->scheduler().now() - started_;
     response.timing = timing;
@@ -245,8 +255,8 @@ void HttpCall::on_time() {
         attempt();
         return listener_->on_standing();
     }
-    auto const error = *std::exchange(refusal_, std::nullopt);
-    fail(error.details());
+    auto const refusal = std::move(refusal_);
+    fail(refusal->details());
 }
 
 void HttpCall::shut(ErrorDetails error) {
@@ -263,7 +273,7 @@ void HttpCall::cancel() noexcept {
     if (context_->observed()) {
         auto told = event<HttpExceptionEvent>();
         told.error = Error{{.kind = ErrorKind::cancelled,
-                            .message = order_.operation.name() + ": cancelled",
+                            .message = order_->operation.name() + ": cancelled",
                             .stopped = RetryEnd::cancelled}};
         told.retry_count = retry_->retries();
         told.duration = context_->scheduler().now() - started_;
@@ -277,9 +287,10 @@ void HttpCall::end() noexcept {
     if (next_ != nullptr || context_->newest_ == this) context_->detach(*this);
     state_ = State::idle;
     refusal_.reset();
-    retry_reason_.clear();
+    retry_reason_.reset();
     credential_.reset();
-    order_ = {};
+    order_.reset();
+    parcel_ = {};
     head_ = {};
     body_ = {};
 }
@@ -291,8 +302,9 @@ void HttpCall::pause(bool on) noexcept {
 
 Scrubber HttpCall::scrubber() const {
     auto all = context_->config().scrubber;
-    all.add_secrets_of(order_.headers);
+    all.add_secrets_of(parcel_.headers);
     if (credential_) all.add(*credential_);
+    if (!order_->secret.empty()) all.add(order_->secret);
     return all;
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace tinkxx::service {
 
@@ -29,12 +30,24 @@ struct HttpOrder {
     std::optional<std::string> idempotency_key{};
     Redirects redirects{Redirects::follow};
     bool fail_on_status{true};
+    /// As in `HttpRetry::Rules`.
+    bool plain_500_ends{false};
+    bool repeat_if_seen{true};
     /// Give a successful body away in pieces rather than collect it.
     bool stream{false};
     /// False for a URL that belongs to somebody else.
     bool send_credential{true};
     std::uint64_t max_response_bytes{std::uint64_t{1} << 30U};
     Metadata metadata{};
+    /// Something in the body that must not be shown; empty if there is nothing.
+    std::string secret{};
+};
+
+/// What differs between calls that share an order, of which there may be thousands at once.
+struct HttpParcel {
+    /// In place of the order's.
+    Headers headers{};
+    Body body{};
 };
 
 /// Makes one HTTP call with its retries: sink, timer and state in one object, to be a member of
@@ -47,6 +60,7 @@ public:
     /// Inside them the call may be started again or destroyed.
     class Listener {
     public:
+        /// Its URL is empty if no redirect was followed.
         virtual void on_response(HttpResponse response) = 0;
         virtual void on_error(Error error) = 0;
         /// It begins or ends to wait, for a credential or for its next attempt: to be looked at,
@@ -66,6 +80,7 @@ public:
     /// Begins a call. None may be under way. Should the context not be usable, the call ends with
     /// a cancellation error from the loop, if that still turns.
     void start(HttpOrder order);
+    void start(std::shared_ptr<HttpOrder const> order, HttpParcel parcel);
     /// Ends the call without a word to the listener. Harmless if none is under way.
     void cancel() noexcept;
     /// Holds back, or lets flow again, the body of an answer.
@@ -78,7 +93,9 @@ public:
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept {
         return state_ == State::waiting ? std::optional{retry_at_} : std::nullopt;
     }
-    [[nodiscard]] std::string const& retry_reason() const noexcept { return retry_reason_; }
+    [[nodiscard]] std::string_view retry_reason() const noexcept {
+        return retry_reason_ ? std::string_view{*retry_reason_} : std::string_view{};
+    }
     /// When the last attempt was given to the transport; also once the call is over.
     [[nodiscard]] TimePoint sent_at() const noexcept { return sent_at_; }
 
@@ -107,6 +124,7 @@ private:
     void shut(ErrorDetails error);
     void end() noexcept;
     [[nodiscard]] Scrubber scrubber() const;
+    [[nodiscard]] std::shared_ptr<Headers const> const& common_headers() const noexcept;
     template <class Event>
     [[nodiscard]] Event event() const;
 
@@ -119,14 +137,15 @@ private:
     bool delivered_{false};  ///< a piece of the body was given away
     bool paused_{false};
     bool has_secrets_{false};  ///< among the lines of the order, to be kept out of errors
-    HttpOrder order_{};
+    std::shared_ptr<HttpOrder const> order_{};
+    HttpParcel parcel_{};
     std::optional<HttpRetry> retry_{};
-    Credential credential_{};         ///< what was sent last, to be kept out of errors
-    std::optional<Error> refusal_{};  ///< ends the call, from the loop
+    Credential credential_{};                 ///< what was sent last, to be kept out of errors
+    std::unique_ptr<Error const> refusal_{};  ///< ends the call, from the loop
     TimePoint started_{};
     TimePoint sent_at_{};
     TimePoint retry_at_{};
-    std::string retry_reason_{};
+    std::unique_ptr<std::string const> retry_reason_{};
     Call call_{};
     Head head_{};
     std::string body_{};

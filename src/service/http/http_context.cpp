@@ -96,7 +96,7 @@ bool HttpContext::logs(LogLevel level) const noexcept {
     return runtime_->logs(level);
 }
 
-void HttpContext::log(LogLevel level, std::string line) const {
+void HttpContext::log(LogLevel level, std::string_view line) const {
     if (logs(level)) write(level, config_.scrubber.scrub(line));
 }
 
@@ -113,27 +113,25 @@ void HttpContext::note_deprecation(Operation const& operation, Headers const& he
     }
 }
 
-void HttpContext::dump(Operation const& operation, Request const& request) const {
-    if (!config_.dump) return;
-    auto line =
-        operation.name() + " > " + request.method + ' ' + config_.scrubber.scrub(request.url);
+void HttpContext::dump(Operation const& operation, Request const& request,
+                       Scrubber const& scrubber) const {
+    auto line = operation.name() + " > " + request.method + ' ' + scrubber.scrub(request.url);
     if (request.common_headers) {
-        append_headers(line, config_.scrubber.scrub(*request.common_headers));
+        append_headers(line, scrubber.scrub(*request.common_headers));
     }
-    append_headers(line, config_.scrubber.scrub(request.headers));
+    append_headers(line, scrubber.scrub(request.headers));
     std::string body;
     if (request.body.head) body += *request.body.head;
     if (request.body.tail) body += *request.body.tail;
-    append_body(line, config_.scrubber.scrub(body),
-                is_text(request.common_headers.get(), request.headers));
+    append_body(line, scrubber.scrub(body), is_text(request.common_headers.get(), request.headers));
     write_dump(std::move(line));
 }
 
-void HttpContext::dump(Operation const& operation, Head const& head, std::string_view body) const {
-    if (!config_.dump) return;
+void HttpContext::dump(Operation const& operation, Head const& head, std::string_view body,
+                       Scrubber const& scrubber) const {
     auto line = operation.name() + " < " + std::to_string(head.status);
-    append_headers(line, config_.scrubber.scrub(head.headers));
-    append_body(line, config_.scrubber.scrub(body), is_text(nullptr, head.headers));
+    append_headers(line, scrubber.scrub(head.headers));
+    append_body(line, scrubber.scrub(body), is_text(nullptr, head.headers));
     write_dump(std::move(line));
 }
 
@@ -176,7 +174,7 @@ void HttpContext::close() noexcept {
         ErrorDetails error;
         error.kind = ErrorKind::cancelled;
         error.stopped = RetryEnd::cancelled;
-        error.message = call.order_.operation.name() + ": cancelled, since its client went away";
+        error.message = call.order_->operation.name() + ": cancelled, since its client went away";
         call.shut(std::move(error));
     }
 }

@@ -82,11 +82,14 @@ public:
     [[nodiscard]] std::string new_idempotency_key();
 
     /// Hands a line, free of secrets, to the client's log. Any thread.
-    void log(LogLevel level, std::string line) const;
+    void log(LogLevel level, std::string_view line) const;
     [[nodiscard]] bool logs(LogLevel level) const noexcept;
     void note_deprecation(Operation const& operation, Headers const& headers);
-    void dump(Operation const& operation, Request const& request) const;
-    void dump(Operation const& operation, Head const& head, std::string_view body) const;
+    /// Whether every request and answer is shown; `scrubber` knows what must not be.
+    [[nodiscard]] bool dumps() const noexcept { return config_.dump; }
+    void dump(Operation const& operation, Request const& request, Scrubber const& scrubber) const;
+    void dump(Operation const& operation, Head const& head, std::string_view body,
+              Scrubber const& scrubber) const;
 
     [[nodiscard]] bool observed() const noexcept { return !config_.observers.empty(); }
     /// Calls `member` of every observer with `event`, on the callback executor.

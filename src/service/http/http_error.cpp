@@ -177,6 +177,11 @@ bool is_passing(int status) noexcept {
     return status == 408 || status == 409 || status == 429 || status >= 500;
 }
 
+bool is_plain_500(int status, Headers const& headers) noexcept {
+    auto const* type = status == 500 ? headers.find("content-type") : nullptr;
+    return type != nullptr && type->starts_with("text/plain");
+}
+
 ErrorCategory category_of(int status) noexcept {
     if (status == 429 || (status >= 500 && status < 600)) return ErrorCategory::server;
     if (status >= 400 && status < 500) return ErrorCategory::user;

@@ -36,6 +36,9 @@ inline constexpr std::size_t error_body_bytes = 4096;
 [[nodiscard]] std::string_view reason_phrase(int status) noexcept;
 /// Statuses that may go away by themselves: 408, 409, 429 and all from 500.
 [[nodiscard]] bool is_passing(int status) noexcept;
+/// Whether an answer is a 500 with a plain text: by that an old server says that it cannot read a
+/// body (R-WIRE-10).
+[[nodiscard]] bool is_plain_500(int status, Headers const& headers) noexcept;
 /// R-ERR-03: 429 and 5xx are the server's, other 4xx the user's.
 [[nodiscard]] ErrorCategory category_of(int status) noexcept;
 

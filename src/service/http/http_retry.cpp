@@ -60,14 +60,20 @@ HttpRetry::Action HttpRetry::on_reply(Head const& head, std::string_view body, W
         budget_->restore(rules_.purpose);
         return Deliver{};
     }
+    // On a new connection the submit loop may be luckier; this layer does not try (R-RETRY-75).
     if (is_rejection(head.status, head.headers) && budget_->take(rules_.purpose)) {
-        return again_or_fail(true, backoff(retries_, chance), rejection_error(*operation_));
+        return give_up(RetryEnd::attempts_spent, rejection_error(*operation_));
     }
     bool const retry = retries_status(head.status, head.headers);
     if (!rules_.fail_on_status && (!retry || retries_ >= rules_.max_retries)) return Deliver{};
     auto const hint = retry_after(head.headers, now, longest_retry_after);
     auto error = status_error(*operation_, head, body, now, scrubber);
     error.retryable = retry;
+    if (rules_.plain_500_ends && is_plain_500(head.status, head.headers)) {
+        return give_up(RetryEnd::not_repeatable, std::move(error));
+    }
+    bool const refused = head.status == 409 || head.status == 429;
+    if (retry && !rules_.repeat_if_seen && !refused) return maybe_applied(std::move(error));
     return again_or_fail(retry, hint.value_or(backoff(retries_, chance)), std::move(error));
 }
 
@@ -80,8 +86,18 @@ HttpRetry::Action HttpRetry::on_failure(Failure const& failure, bool delivered, 
         error.message += "; not repeated, since part of the answer was delivered";
         return Fail{std::move(error)};
     }
-    return again_or_fail(retries_failure(failure.kind), backoff(retries_, chance),
-                         std::move(error));
+    bool const retry = retries_failure(failure.kind);
+    if (retry && !rules_.repeat_if_seen && failure.seen == Seen::maybe) {
+        return maybe_applied(std::move(error));
+    }
+    return again_or_fail(retry, backoff(retries_, chance), std::move(error));
+}
+
+HttpRetry::Fail HttpRetry::maybe_applied(ErrorDetails error) const {
+    error.message +=
+        "; not repeated, since the step may have been applied and this server would apply it "
+        "again (ClientOptions::repeat_steps)";
+    return give_up(RetryEnd::not_repeatable, std::move(error));
 }
 
 HttpRetry::Action HttpRetry::again_or_fail(bool retry, std::chrono::nanoseconds delay,
@@ -90,8 +106,12 @@ HttpRetry::Action HttpRetry::again_or_fail(bool retry, std::chrono::nanoseconds 
         ++retries_;
         return Retry{.delay = delay, .why = std::move(error.message)};
     }
+    return give_up(retry ? RetryEnd::attempts_spent : RetryEnd::permanent, std::move(error));
+}
+
+HttpRetry::Fail HttpRetry::give_up(RetryEnd why, ErrorDetails error) const {
     error.attempts = retries_ + 1;
-    error.stopped = retry ? RetryEnd::attempts_spent : RetryEnd::permanent;
+    error.stopped = why;
     if (retries_ > 0) {
         error.message += "; gave up after " + std::to_string(error.attempts) + " attempts";
     }

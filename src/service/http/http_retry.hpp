@@ -50,6 +50,10 @@ public:
         /// False: an unsuccessful status is delivered once its retries are spent.
         bool fail_on_status{true};
         Purpose purpose{Purpose::rest};
+        /// A 500 with a plain text ends the call.
+        bool plain_500_ends{false};
+        /// False: not tried again once the server may have acted on it (C-59).
+        bool repeat_if_seen{true};
     };
 
     /// All references outlive this.
@@ -71,11 +75,13 @@ public:
     /// R-RETRY-71 without a hint: min(0.5·2ⁿ, 10) s, less up to a quarter.
     [[nodiscard]] static std::chrono::nanoseconds backoff(int retries_taken,
                                                           double chance) noexcept;
-    /// Whether an answer looks like a proxy's (R-RETRY-75).
+    /// Whether an answer looks like a proxy's, which ends the call (R-RETRY-75).
     [[nodiscard]] static bool is_rejection(int status, Headers const& headers) noexcept;
 
 private:
     Action again_or_fail(bool retry, std::chrono::nanoseconds delay, ErrorDetails error);
+    [[nodiscard]] Fail give_up(RetryEnd why, ErrorDetails error) const;
+    [[nodiscard]] Fail maybe_applied(ErrorDetails error) const;
 
     Rules rules_;
     Operation const* operation_;

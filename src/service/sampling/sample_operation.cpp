@@ -1,12 +1,14 @@
 #include "service/sampling/sample_operation.hpp"
 
-#include "base/recycled.hpp"
 #include "service/futures/completion_poll.hpp"
+#include "service/futures/standing.hpp"
 #include "service/http/retry_after.hpp"
 #include "service/retry/user_error.hpp"
 #include "service/session/service_call.hpp"
 #include "service/telemetry/error_type.hpp"
 #include "wire/future.hpp"
+
+#include <tinkxx/detail/blocks.hpp>
 
 #include <boost/json/object.hpp>
 
@@ -92,7 +94,7 @@ Headers const& SampleOrder::headers() const noexcept {
     return extras ? extras->headers : none;
 }
 
-struct SampleOperation::Dispatched final : public base::Recycled<Dispatched, 1024>,
+struct SampleOperation::Dispatched final : public detail::InBlocks,
                                            private ServiceCall::Listener,
                                            private FuturePoll::Listener,
                                            private CompletionWaiter {
@@ -304,8 +306,6 @@ bool SampleOperation::encode() {
     auto& shared = sampler_->shared();
     auto const members = shared.members();
     if (tail_ && tail_members_ == members) return true;
-    // The prompt went when a submit with this tail was accepted; it will do for another attempt.
-    if (tail_ && order_.prompt.chunks.empty()) return true;
     tail_members_ = members;
     bool const stability = sampler_->record_stability_info();
     if (order_.prompt_bytes <= encode_on_loop_bytes) {
@@ -330,21 +330,21 @@ void SampleOperation::encoded(std::shared_ptr<std::string const> tail) {
 
 void SampleOperation::submit() {
     auto& shared = sampler_->shared();
-    HttpOrder order;
-    order.operation = {.method = "POST", .path = std::string{Sampler::submit_path}};
-    order.url = sampler_->submit_url();
-    order.common_headers = shared.submit_headers();
-    order.headers = order_.headers();
-    order.body.head =
+    auto order = shared.submit_order();
+    if (auto const& metadata = order_.call().metadata; !metadata.empty()) {
+        auto own = *order;
+        own.metadata = metadata;
+        order = std::make_shared<HttpOrder const>(std::move(own));
+    }
+    HttpParcel parcel;
+    parcel.headers = order_.headers();
+    parcel.body.head =
         std::make_shared<std::string const>(wire::encode_sample_head(sampler_->id(), seq_id_));
-    order.body.tail = tail_;
-    order.purpose = Purpose::sample;
-    order.timeouts = shared.http().config().timeouts;
-    order.max_retries = 0;
-    order.metadata = order_.call().metadata;
+    parcel.body.tail = tail_;
     dispatched_->submit_started = shared.scheduler().now();
     dispatched_->new_call(shared.context())
-        .start(std::move(order), retries() ? Repeat::sample_submit : Repeat::once);
+        .start(std::move(order), std::move(parcel),
+               retries() ? Repeat::sample_submit : Repeat::once);
     enter_stage(Stage::submitting);
 }
 
@@ -367,8 +367,7 @@ void SampleOperation::submit_failed(Error const& error) {
     auto& shared = sampler_->shared();
     bool const stability = sampler_->record_stability_info();
     if (status == 422 && tail_members_ == wire::Members::newest && names_new_member(error.body())) {
-        if (fits_old_members(order_.settings->options, stability) &&
-            !order_.prompt.chunks.empty()) {
+        if (fits_old_members(order_.settings->options, stability)) {
             shared.only_old_members();
             dispatched_->drop_request();
             step_ = Step::encode;
@@ -414,7 +413,7 @@ void SampleOperation::accepted(wire::Submitted submitted) {
     dispatched_->request_id = std::move(submitted.request_id);
     dispatched_->sequence_ids = std::move(submitted.sample_sequence_ids);
     dispatched_->drop_request();
-    order_.prompt = {};  // only the tail is needed from here on
+    tail_.reset();  // made again for another attempt, which few need
     auto const keep_alive = shared_from_this();
     release_permits();  // which lets others go on
     if (finished_) return;
@@ -678,21 +677,7 @@ Stage SampleOperation::shown() const noexcept {
             return stage_;
     }
     auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr;
-    switch (poll != nullptr ? poll->doing() : PollStanding::Doing::nothing) {
-        case PollStanding::Doing::nothing:
-        case PollStanding::Doing::polling:
-            break;
-        case PollStanding::Doing::credential:
-            return Stage::waiting_for_credential;
-        case PollStanding::Doing::waiting:
-            return poll->wait_reason() == PollWait::billing ? Stage::billing_pause
-                                                            : Stage::waiting_to_poll;
-        case PollStanding::Doing::download:
-            return Stage::waiting_for_download;
-        case PollStanding::Doing::classifying:
-            return Stage::decoding;
-    }
-    return Stage::polling;
+    return poll != nullptr ? stage_of(*poll) : Stage::polling;
 }
 
 OperationStatus SampleOperation::status(TimePoint now) const {
@@ -750,57 +735,19 @@ OperationStatus SampleOperation::status(TimePoint now) const {
             }
             break;
         case Stage::submitting:
-            describe_submit(status, now);
+            if (auto const* const call = dispatched_ ? dispatched_->call() : nullptr) {
+                describe(status, *call, now);
+            }
             break;
         case Stage::polling:
-            describe_poll(status, now);
+            if (auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr) {
+                describe(status, *poll, shared.http(), now);
+            }
             break;
         default:
             break;
     }
     return status;
-}
-
-void SampleOperation::describe_submit(OperationStatus& status, TimePoint now) const {
-    auto const* const call = dispatched_ ? dispatched_->call() : nullptr;
-    if (call == nullptr) return;
-    auto standing = call->standing();
-    if (standing.until) status.ends_in = *standing.until - now;
-    status.why = std::move(standing.why);
-    if (standing.doing != Standing::Doing::sending) return;
-    status.why = status.why.empty() ? "the service has not answered yet"
-                                    : "the service has not answered yet; last: " + status.why;
-}
-
-void SampleOperation::describe_poll(OperationStatus& status, TimePoint now) const {
-    auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr;
-    if (poll == nullptr) return;
-    auto const standing = poll->standing();
-    status.polls = standing.polls;
-    if (standing.until) status.ends_in = *standing.until - now;
-    switch (standing.doing) {
-        case PollStanding::Doing::nothing:
-            break;
-        case PollStanding::Doing::polling:
-            status.why = "the service has no result yet";
-            break;
-        case PollStanding::Doing::credential: {
-            auto credential = sampler_->shared().http().credentials().standing();
-            status.why = std::move(credential.why);
-            if (credential.until) status.ends_in = *credential.until - now;
-            break;
-        }
-        case PollStanding::Doing::waiting:
-            status.why = standing.last_failure.empty() ? std::string{to_string(standing.why)}
-                                                       : std::string{standing.last_failure};
-            break;
-        case PollStanding::Doing::download:
-            status.why = "other results are being fetched (ClientOptions::download_bytes)";
-            break;
-        case PollStanding::Doing::classifying:
-            status.why = "its long result is being read";
-            break;
-    }
 }
 
 Error SampleOperation::named(Error const& error) const {

@@ -127,8 +127,6 @@ private:
     void end(Result<SampleResponse> result);
     void enter_stage(Stage stage, std::string why = {});
     [[nodiscard]] Stage shown() const noexcept;
-    void describe_submit(OperationStatus& status, TimePoint now) const;
-    void describe_poll(OperationStatus& status, TimePoint now) const;
     [[nodiscard]] Error named(Error const& error) const;
     [[nodiscard]] bool retries() const noexcept { return config().enable_retry_logic; }
     /// Empty until the service has accepted it.

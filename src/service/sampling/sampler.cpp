@@ -18,7 +18,6 @@ constexpr std::string_view join_path = "/api/v1/join_sampling_session";
 Sampler::Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan)
     : shared_{std::move(shared)},
       plan_{std::move(plan)},
-      submit_url_{url(submit_path)},
       config_{std::make_shared<RetryConfig const>(plan_.retry)},
       reporter_{sampling_queue} {}
 

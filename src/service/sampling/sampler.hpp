@@ -54,8 +54,6 @@ class Sampler final : public std::enable_shared_from_this<Sampler>,
                       private CloseListener,
                       private ServiceCall::Listener {
 public:
-    static constexpr std::string_view submit_path = "/api/v1/asample";
-
     Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan);
     ~Sampler() override;
 
@@ -66,8 +64,6 @@ public:
     }
     [[nodiscard]] SamplerPlan const& plan() const noexcept { return plan_; }
     [[nodiscard]] std::string url(std::string_view path) const;
-    /// Of `submit_path`.
-    [[nodiscard]] std::string const& submit_url() const noexcept { return submit_url_; }
 
     /// The outcome, if it is known; else nothing yet, and `waiter` is told. Begins the creation if
     /// it was not begun, or failed before.
@@ -114,9 +110,7 @@ public:
     void capture(Error const& error);
 
     [[nodiscard]] Telemetry* telemetry() const noexcept { return shared_->context().telemetry(); }
-    void log(LogLevel level, std::string line) const {
-        shared_->http().log(level, std::move(line));
-    }
+    void log(LogLevel level, std::string_view line) const { shared_->http().log(level, line); }
     [[nodiscard]] bool logs(LogLevel level) const noexcept { return shared_->http().logs(level); }
     [[nodiscard]] bool observed() const noexcept { return shared_->http().observed(); }
     [[nodiscard]] bool wants_stages() const noexcept { return shared_->wants_stages(); }
@@ -147,7 +141,6 @@ private:
 
     std::shared_ptr<SamplingShared> const shared_;
     SamplerPlan const plan_;
-    std::string const submit_url_;
 
     State state_{State::idle};
     base::IntrusiveList<SamplerWaiter, &SamplerWaiter::links_> waiters_{};

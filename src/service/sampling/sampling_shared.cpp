@@ -1,5 +1,7 @@
 #include "service/sampling/sampling_shared.hpp"
 
+#include "service/training/encoding_choice.hpp"
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -8,9 +10,31 @@
 namespace tinkxx::service {
 namespace {
 
-std::shared_ptr<Headers const> with_backpressure(Headers lines) {
+std::shared_ptr<HttpOrder const> make_submit_order(HttpContext const& http) {
+    static constexpr std::string_view path = "/api/v1/asample";
+    auto const& config = http.config();
+    auto lines = *http.json_headers();
     lines.add("X-Tinker-Sampling-Backpressure", "1");
-    return std::make_shared<Headers const>(std::move(lines));
+    HttpOrder order;
+    order.operation = {.method = "POST", .path = std::string{path}};
+    order.url = config.endpoint.url(path, config.query, {});
+    order.common_headers = std::make_shared<Headers const>(std::move(lines));
+    order.purpose = Purpose::sample;
+    order.timeouts = config.timeouts;
+    order.max_retries = 0;
+    return std::make_shared<HttpOrder const>(std::move(order));
+}
+
+std::shared_ptr<EncodingChoice> choice_for(std::optional<wire::Encoding> fixed, Holder& holder) {
+    if (fixed) return std::make_shared<EncodingChoice>(*fixed);
+    auto choice = holder.http().runtime().part<EncodingChoices>()->get(holder.endpoint_key());
+    // A server without a configuration is too old for anything else (protocol.md 7.3).
+    if (holder.without_config() && choice->assume_old()) {
+        holder.http().log(LogLevel::info,
+                          "the server has no client configuration; forward and "
+                          "backward passes are sent as JSON");
+    }
+    return choice;
 }
 
 }  // namespace
@@ -20,10 +44,12 @@ SamplingShared::Limits::Limits(SamplingShared& shared, Holder& holder)
       throttled{shared.settings_.throttled.value_or(default_throttled)},
       bytes{holder.sample_bytes_budget()},
       download{holder.download_budget()},
+      forward_backward{holder.forward_backward_budget()},
       futures{holder.context(), download, PollRules{.backoff = shared.settings_.poll_backoff}},
-      submit_headers{with_backpressure(*holder.http().json_headers())},
+      submit_order{make_submit_order(holder.http())},
       gate{holder.http().runtime().part<BackoffGates>()->get(
           holder.endpoint_key(), holder.credential_identity(), holder.http().scheduler().now())},
+      encodings{choice_for(shared.settings_.submit_encoding, holder)},
       handlers{holder.http().runtime().part<RetryHandlers>()},
       cancels{holder.context(), [&holder] { return holder.dynamic(); }},
       random{holder.http().scheduler().entropy("sampling")} {}
@@ -102,7 +128,7 @@ void SamplingShared::only_old_members() {
     if (members_ == wire::Members::before_0_26) return;
     members_ = wire::Members::before_0_26;
     http().log(LogLevel::info,
-               "the server does not know members of sample requests that are newer than 0.25.0; "
+               "the server does not know members of requests that are newer than 0.25.0; "
                "they are left out from here on");
 }
 
@@ -147,6 +173,7 @@ ServiceStatus SamplingShared::status() {
     status.throttled = of(limits_->throttled, limits_->throttled.free());
     status.bytes = of(limits_->bytes, limits_->bytes.free());
     status.download = of(limits_->download, limits_->download.free());
+    status.training_bytes = of(limits_->forward_backward, limits_->forward_backward.free());
     if (auto const until = limits_->gate->closed_until(now)) {
         status.backoff.active = true;
         status.backoff.ends_in = *until - now;

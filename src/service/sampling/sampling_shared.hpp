@@ -22,7 +22,13 @@
 #include <string>
 #include <string_view>
 
+namespace tinkxx::wire {
+enum class Encoding : std::uint8_t;
+}
+
 namespace tinkxx::service {
+
+class EncodingChoice;
 
 /// How a client wants to sample; what is empty is the server's choice, or the default.
 struct SamplingSettings {
@@ -36,6 +42,12 @@ struct SamplingSettings {
     /// Given a line about what is pending every few seconds, on the callback executor. Empty: no
     /// such report.
     std::function<void(std::string const& line)> report{};
+    /// How forward and backward passes are written. Empty: found out.
+    std::optional<wire::Encoding> submit_encoding{};
+    /// Whether steps whose fate is unknown are repeated. Empty: where that is safe.
+    std::optional<bool> repeat_steps{};
+    /// Whether training data are looked at before they are sent.
+    bool check_data{true};
     /// Numbers the operations. Empty: by itself.
     PendingList::Ids ids{};
 };
@@ -90,13 +102,21 @@ public:
     [[nodiscard]] CountLimit& throttled() noexcept { return limits_->throttled; }
     [[nodiscard]] ByteBudget& bytes() noexcept { return limits_->bytes; }
     [[nodiscard]] ByteBudget& download() noexcept { return limits_->download; }
+    /// Of forward and backward passes that are being submitted (R-TRAIN-33).
+    [[nodiscard]] ByteBudget& forward_backward_bytes() noexcept {
+        return limits_->forward_backward;
+    }
+    /// What is known about the server's encodings.
+    [[nodiscard]] std::shared_ptr<EncodingChoice> const& encodings() const noexcept {
+        return limits_->encodings;
+    }
     [[nodiscard]] BackoffGate& gate() noexcept { return *limits_->gate; }
     [[nodiscard]] RetryHandlers& handlers() noexcept { return *limits_->handlers; }
     [[nodiscard]] CancelQueue& cancels() noexcept { return limits_->cancels; }
     [[nodiscard]] FutureSurroundings const& futures() const noexcept { return limits_->futures; }
-    /// The lines of every submit.
-    [[nodiscard]] std::shared_ptr<Headers const> const& submit_headers() const noexcept {
-        return limits_->submit_headers;
+    /// What all submits of samples have in common.
+    [[nodiscard]] std::shared_ptr<HttpOrder const> const& submit_order() const noexcept {
+        return limits_->submit_order;
     }
     /// In [0, 1).
     [[nodiscard]] double chance() { return limits_->random.unit(); }
@@ -123,9 +143,11 @@ private:
         CountLimit throttled;
         ByteBudget bytes;
         ByteBudget download;
+        ByteBudget forward_backward;
         FutureSurroundings futures;
-        std::shared_ptr<Headers const> submit_headers;
+        std::shared_ptr<HttpOrder const> submit_order;
         std::shared_ptr<BackoffGate> gate;
+        std::shared_ptr<EncodingChoice> encodings;
         std::shared_ptr<RetryHandlers> handlers;
         CancelQueue cancels;
         Random random;

@@ -69,6 +69,10 @@ std::string_view to_string(Stage stage) noexcept {
             return "waiting to retry";
         case Stage::streaming:
             return "streaming";
+        case Stage::waiting_for_turn:
+            return "waiting for its turn";
+        case Stage::computing_loss:
+            return "computing its loss";
         case Stage::closing:
             return "closing";
     }

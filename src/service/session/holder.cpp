@@ -391,9 +391,13 @@ SessionSnapshot Holder::snapshot() const {
     return {.session_id = session_id(), .flags = flags(), .dynamic = dynamic_};
 }
 
-Credential Holder::identity_token() const {
+Credential Holder::exchanged_token() const {
     auto const* exchanged = credential_->exchanged();
-    if (exchanged != nullptr && exchanged->token()) return exchanged->token();
+    return exchanged != nullptr ? exchanged->token() : nullptr;
+}
+
+Credential Holder::identity_token() const {
+    if (auto token = exchanged_token()) return token;
     return token_key_;
 }
 

@@ -129,6 +129,8 @@ public:
 
     // Once ready.
     [[nodiscard]] wire::ClientFlags const& flags() const noexcept { return start_up_.flags(); }
+    /// Whether the server had no configuration to give: then it is an old one.
+    [[nodiscard]] bool without_config() const noexcept { return start_up_.without_config(); }
     /// As the server said last: read anew for every use (R-CONF-31).
     [[nodiscard]] wire::DynamicFlags const& dynamic() const noexcept { return dynamic_; }
     /// Empty for a holder without a session.
@@ -145,6 +147,8 @@ public:
     [[nodiscard]] bool join_sampling_session() const noexcept;
     /// What a shadow is made from.
     [[nodiscard]] SessionSnapshot snapshot() const;
+    /// What the credential was exchanged for; null if it was not.
+    [[nodiscard]] Credential exchanged_token() const;
     /// The token that is held, or the key if that is one itself; null if neither (R-AUTH-30).
     [[nodiscard]] Credential identity_token() const;
 

@@ -72,15 +72,21 @@ std::string describe(Standing const& standing, TimePoint now) {
 ServiceCall::~ServiceCall() { cancel(); }
 
 void ServiceCall::start(HttpOrder order, Repeat repeat) {
+    HttpParcel parcel{.headers = std::move(order.headers), .body = std::move(order.body)};
+    start(std::make_shared<HttpOrder const>(std::move(order)), std::move(parcel), repeat);
+}
+
+void ServiceCall::start(std::shared_ptr<HttpOrder const> order, HttpParcel parcel, Repeat repeat) {
     assert(state_ == State::idle);
     (void)context_->usable();  // a closed context has a closed HTTP part, which says so
     repeat_ = repeat;
     state_ = State::sending;
     http_attempts_ = 0;
-    if (repeat == Repeat::once) return http_.start(std::move(order));
+    if (repeat == Repeat::once) return http_.start(std::move(order), std::move(parcel));
     retry_.emplace(context_->http().scheduler().now());
     order_ = std::move(order);
-    http_.start(order_);
+    parcel_ = std::move(parcel);
+    http_.start(order_, parcel_);
 }
 
 void ServiceCall::on_response(HttpResponse response) {
@@ -146,7 +152,7 @@ void ServiceCall::wait(SubmitRetry::Wait wait, State state, Error error) {
 void ServiceCall::on_time() {
     context_->detach(*this);
     state_ = State::sending;
-    http_.start(order_);
+    http_.start(order_, parcel_);
     listener_->on_standing();
 }
 
@@ -160,7 +166,7 @@ void ServiceCall::report(Error const& error) const {
     auto const wall = seconds(scheduler.wall().time_since_epoch());
     auto const elapsed = seconds(scheduler.now() - retry_->started());
     boost::json::object data;
-    data["func"] = order_.operation.name();
+    data["func"] = order_->operation.name();
     data["exception"] = error.what();
     data["exception_type"] = boost::json::string_view{error_type(error)};
     data["exception_stack"] = nullptr;
@@ -188,7 +194,7 @@ void ServiceCall::shut() noexcept {
     ErrorDetails error;
     error.kind = ErrorKind::cancelled;
     error.stopped = RetryEnd::cancelled;
-    error.message = order_.operation.name() + ": cancelled, since its client went away";
+    error.message = order_->operation.name() + ": cancelled, since its client went away";
     if (last_) error.cause = std::make_shared<Error const>(*last_);
     fail(Error{std::move(error)});
 }
@@ -203,7 +209,8 @@ void ServiceCall::end() noexcept {
     context_->http().scheduler().disarm(*this);
     if (next_ != nullptr || context_->newest_ == this) context_->detach(*this);
     state_ = State::idle;
-    order_ = {};
+    order_.reset();
+    parcel_ = {};
     last_.reset();
 }
 
@@ -241,7 +248,7 @@ Standing ServiceCall::standing() const {
         }
         case Standing::Doing::http_wait:
             standing.until = http_.retry_at();
-            standing.why = http_.retry_reason();
+            standing.why = std::string{http_.retry_reason()};
             break;
         case Standing::Doing::submit_wait:
         case Standing::Doing::billing_pause:

@@ -71,6 +71,7 @@ public:
 
     /// Begins a call. None may be under way.
     void start(HttpOrder order, Repeat repeat);
+    void start(std::shared_ptr<HttpOrder const> order, HttpParcel parcel, Repeat repeat);
     /// Ends the call without a word to the listener. Harmless if none is under way.
     void cancel() noexcept;
 
@@ -106,7 +107,8 @@ private:
     State state_{State::idle};
     Repeat repeat_{Repeat::once};
     /// Kept for the next attempt; empty for a call that is made once.
-    HttpOrder order_{};
+    std::shared_ptr<HttpOrder const> order_{};
+    HttpParcel parcel_{};
     std::optional<SubmitRetry> retry_{};
     int http_attempts_{0};
     TimePoint until_{};

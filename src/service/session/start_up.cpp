@@ -94,6 +94,7 @@ std::optional<std::string> StartUp::on_error(Error const& error) {
     if (!optional || error.kind() != ErrorKind::status || error.http_status() != 404) {
         return std::nullopt;
     }
+    if (step_ == Step::client_config) without_config_ = true;
     auto line = "this server has no " + std::string{to_string(step_)} + " (404): defaults are used";
     advance();
     return line;

@@ -70,6 +70,8 @@ public:
     [[nodiscard]] wire::ClientFlags const& flags() const noexcept { return flags_; }
     [[nodiscard]] wire::DynamicFlags const& dynamic() const noexcept { return dynamic_; }
     [[nodiscard]] std::string const& session_id() const noexcept { return session_.session_id; }
+    /// Whether the server has no client configuration to give.
+    [[nodiscard]] bool without_config() const noexcept { return without_config_; }
     [[nodiscard]] wire::SessionCreated const& session() const noexcept { return session_; }
 
 private:
@@ -81,6 +83,7 @@ private:
     wire::ClientFlags flags_{};
     wire::DynamicFlags dynamic_{};
     wire::SessionCreated session_{};
+    bool without_config_{false};
 };
 
 /// `client config`, `dynamic config`, `session`.

@@ -146,29 +146,79 @@ TEST_F(HttpRetryTest, DoesNotBeginAnewOnceDataWasDelivered) {
 TEST_F(HttpRetryTest, TakesAnEmpty400ForAProxysRejection) {  // R-RETRY-75
     for (Headers const& headers : {Headers{}, Headers{{"Content-Length", "0"}}}) {
         auto retry = machine();
-        EXPECT_TRUE(retried(reply(retry, head(400, headers))));
+        auto const action = reply(retry, head(400, headers));
+        ASSERT_TRUE(std::holds_alternative<HttpRetry::Fail>(action));
+        auto const& error = std::get<HttpRetry::Fail>(action).error;
+        EXPECT_EQ(error.kind, ErrorKind::connection);
+        EXPECT_TRUE(error.retryable);
+        EXPECT_EQ(error.attempts, 1);
     }
     auto genuine = machine();
-    EXPECT_FALSE(retried(reply(genuine, head(400))));
+    auto const action = reply(genuine, head(400));
+    EXPECT_EQ(std::get<HttpRetry::Fail>(action).error.kind, ErrorKind::status);
     EXPECT_EQ(budget.left(Purpose::rest), RejectionBudget::full - 2);
 }
 
-TEST_F(HttpRetryTest, ARejectionIsAConnectionErrorInTheEnd) {  // R-RETRY-75
-    auto retry = machine({.max_retries = 0});
+TEST_F(HttpRetryTest, ARejectionAfterOtherFailuresCountsThem) {  // R-RETRY-75
+    auto retry = machine();
+    EXPECT_TRUE(retried(reply(retry, head(503))));
     auto const action = reply(retry, head(400, {}));
-    EXPECT_EQ(std::get<HttpRetry::Fail>(action).error.kind, ErrorKind::connection);
+    auto const& error = std::get<HttpRetry::Fail>(action).error;
+    EXPECT_EQ(error.kind, ErrorKind::connection);
+    EXPECT_EQ(error.attempts, 2);
+    EXPECT_THAT(error.message, HasSubstr("gave up after 2 attempts"));
 }
 
 TEST_F(HttpRetryTest, SpentRejectionBudgetMakesItAPlain400) {  // R-RETRY-75
-    auto retry = machine({.max_retries = 100});
-    for (int i = 0; i < RejectionBudget::full; ++i)
-        EXPECT_TRUE(retried(reply(retry, head(400, {}))));
-    auto const action = reply(retry, head(400, {}));
-    ASSERT_TRUE(std::holds_alternative<HttpRetry::Fail>(action));
-    EXPECT_EQ(std::get<HttpRetry::Fail>(action).error.kind, ErrorKind::status);
+    auto const kind = [this](Purpose purpose) {
+        auto retry = machine({.purpose = purpose});
+        auto const action = reply(retry, head(400, {}));
+        return std::get<HttpRetry::Fail>(action).error.kind;
+    };
+    for (int i = 0; i < RejectionBudget::full; ++i) {
+        EXPECT_EQ(kind(Purpose::rest), ErrorKind::connection);
+    }
+    EXPECT_EQ(kind(Purpose::rest), ErrorKind::status);
+    EXPECT_EQ(kind(Purpose::train), ErrorKind::connection) << "each purpose has its own budget";
+}
 
-    auto elsewhere = machine({.purpose = Purpose::train});
-    EXPECT_TRUE(retried(reply(elsewhere, head(400, {})))) << "each purpose has its own budget";
+TEST_F(HttpRetryTest, APlain500EndsACallThatWasTriedInAnotherEncoding) {  // R-WIRE-10
+    Headers const plain{{"content-type", "text/plain; charset=utf-8"}, {"content-length", "2"}};
+    auto usual = machine();
+    EXPECT_TRUE(retried(reply(usual, head(500, plain))));
+    auto tried = machine({.plain_500_ends = true});
+    EXPECT_TRUE(retried(reply(tried, head(500)))) << "only a plain text says so";
+    EXPECT_TRUE(retried(reply(tried, head(503, plain))));
+    auto const action = reply(tried, head(500, plain));
+    ASSERT_TRUE(std::holds_alternative<HttpRetry::Fail>(action));
+    auto const& error = std::get<HttpRetry::Fail>(action).error;
+    EXPECT_EQ(error.http_status, 500);
+    EXPECT_EQ(error.stopped, RetryEnd::not_repeatable) << "nor does the submit loop repeat it";
+}
+
+TEST_F(HttpRetryTest, WhatMayHaveBeenAppliedIsNotRepeatedIfThatMatters) {  // R-TRAIN-14
+    HttpRetry::Rules const careful{.repeat_if_seen = false};
+    for (int const status : {409, 429}) {
+        auto retry = machine(careful);
+        EXPECT_TRUE(retried(reply(retry, head(status)))) << status << " is a refusal";
+    }
+    for (int const status : {408, 500, 502, 503}) {
+        auto retry = machine(careful);
+        auto const action = reply(retry, head(status));
+        ASSERT_TRUE(std::holds_alternative<HttpRetry::Fail>(action)) << status;
+        EXPECT_EQ(std::get<HttpRetry::Fail>(action).error.stopped, RetryEnd::not_repeatable);
+    }
+    for (auto const seen : {Seen::no, Seen::partly}) {
+        auto retry = machine(careful);
+        EXPECT_TRUE(
+            retried(retry.on_failure({.kind = FailureKind::reset, .seen = seen}, false, 0.5, {})));
+    }
+    auto retry = machine(careful);
+    auto const action =
+        retry.on_failure({.kind = FailureKind::reset, .seen = Seen::maybe}, false, 0.5, {});
+    auto const& error = std::get<HttpRetry::Fail>(action).error;
+    EXPECT_EQ(error.stopped, RetryEnd::not_repeatable);
+    EXPECT_THAT(error.message, HasSubstr("may have been applied"));
 }
 
 TEST_F(HttpRetryTest, EverySuccessRestoresOneUnit) {  // R-RETRY-75

@@ -46,7 +46,7 @@ TEST(StatusText, HasAWordForEveryStage) {
     for (int i = 0; i <= static_cast<int>(Stage::closing); ++i) {
         words.insert(to_string(static_cast<Stage>(i)));
     }
-    EXPECT_EQ(words.size(), 21U);
+    EXPECT_EQ(words.size(), 23U);
     EXPECT_FALSE(words.contains("unknown"));
 }
 

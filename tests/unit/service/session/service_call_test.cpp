@@ -356,5 +356,30 @@ TEST_F(ServiceCallTest, AConnectionThatIsLostIsRepeated) {  // R-RETRY-80
     EXPECT_TRUE(waiting.response);
 }
 
+TEST_F(ServiceCallTest, RepeatsWhatAProxyRejectedWithANewKey) {  // R-RETRY-75
+    fake->push({.status = 400});
+    fake->push({.status = 400});
+    fake->push({.body = "ok"});
+    Waiting waiting{context};
+    waiting.call.start(order(10), Repeat::submit_loop);
+    clock->advance(3s);
+    ASSERT_TRUE(waiting.response);
+    auto const sent = fake->sent();
+    ASSERT_EQ(sent.size(), 3U);
+    EXPECT_EQ(sent[1].at - sent[0].at, 1s);
+    EXPECT_EQ(sent[2].at - sent[1].at, 2s);
+    EXPECT_NE(sent[0].header("x-idempotency-key"), sent[1].header("x-idempotency-key"));
+}
+
+TEST_F(ServiceCallTest, WhatIsMadeOnceFailsWhenAProxyRejectsIt) {  // R-RETRY-75
+    fake->push({.status = 400});
+    Waiting waiting{context};
+    waiting.call.start(order(10), Repeat::once);
+    clock->advance(1min);
+    ASSERT_TRUE(waiting.error);
+    EXPECT_EQ(waiting.error->kind(), ErrorKind::connection);
+    EXPECT_EQ(fake->sent_count(), 1U);
+}
+
 }  // namespace
 }  // namespace tinkxx::service
