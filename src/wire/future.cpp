@@ -120,6 +120,7 @@ FutureAnswer with_object(std::string_view body, Fn fn) {
 
 std::string encode_retrieve_future(std::string_view request_id, bool allow_metadata_only) {
     std::string out;
+    out.reserve(request_id.size() + 48);  // `{"request_id":"","allow_metadata_only":false}`
     JsonOut json{out};
     json.open_object();
     json.member("request_id", request_id);

@@ -161,8 +161,8 @@ void read(JsonIn const& in, std::vector<T>& out) {
     if (auto const* array = in.value().if_array()) out.reserve(array->size());
     in.each([&out](JsonIn const& element) { out.push_back(element.as<T>()); });
 }
-template <class T>
-void read(JsonIn const& in, std::map<std::string, T>& out) {
+template <class T, class Less>
+void read(JsonIn const& in, std::map<std::string, T, Less>& out) {
     in.each_member([&out](std::string_view name, JsonIn const& member) {
         out.insert_or_assign(std::string{name}, member.as<T>());
     });

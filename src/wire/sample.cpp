@@ -48,7 +48,13 @@ void write(JsonOut& json, SamplingParams const& params) {
 std::size_t tail_bytes(ModelInput const& prompt) {
     struct Size {
         std::size_t operator()(EncodedTextChunk const& chunk) const {
-            return chunk.tokens.size() * 7;
+            // Digits of the largest one, and a comma.
+            std::size_t each = 2;
+            for (auto left = chunk.tokens.empty() ? 0 : std::ranges::max(chunk.tokens); left > 9;
+                 left /= 10) {
+                ++each;
+            }
+            return chunk.tokens.size() * each;
         }
         std::size_t operator()(ImageChunk const& chunk) const { return chunk.data.size() / 3 * 4; }
         std::size_t operator()(ImageAssetPointerChunk const& chunk) const {
@@ -56,8 +62,8 @@ std::size_t tail_bytes(ModelInput const& prompt) {
         }
         std::size_t operator()(DmelChunk const& chunk) const { return chunk.dmel.size() / 3 * 4; }
     };
-    std::size_t bytes = 384;
-    for (auto const& chunk : prompt.chunks) bytes += 64 + std::visit(Size{}, chunk);
+    std::size_t bytes = 288;  // with the usual parameters
+    for (auto const& chunk : prompt.chunks) bytes += 32 + std::visit(Size{}, chunk);
     return bytes;
 }
 
@@ -199,6 +205,7 @@ ErrorDetails unanswered(std::string_view option, std::string const& what) {
 
 std::string encode_sample_head(std::string_view sampling_session_id, std::int64_t seq_id) {
     std::string out;
+    out.reserve(sampling_session_id.size() + 64);
     JsonOut json{out};
     json.open_object();
     json.member("sampling_session_id", sampling_session_id);
@@ -248,7 +255,61 @@ static void read(JsonIn const& in, Submitted& out) {
     out.sample_sequence_ids = in.optional<std::vector<std::string>>("sample_sequence_ids");
 }
 
-Result<Submitted> decode_submitted(std::string_view json) {
+/// The text of a JSON string that needs no decoding.
+static std::optional<std::string_view> plain_text(std::string_view value) {
+    if (value.size() < 2 || value.front() != '"' || value.back() != '"') return std::nullopt;
+    auto const text = value.substr(1, value.size() - 2);
+    bool const plain = std::ranges::all_of(
+        text, [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
+    return plain ? std::optional{text} : std::nullopt;
+}
+
+/// The texts of an array of such strings, without blanks.
+static std::optional<std::vector<std::string>> plain_texts(std::string_view value) {
+    if (!value.starts_with("[\"") || !value.ends_with("\"]")) return std::nullopt;
+    value.remove_prefix(1);
+    value.remove_suffix(1);
+    std::vector<std::string> texts;
+    while (true) {
+        auto const end = value.find('"', 1);
+        if (end == std::string_view::npos) return std::nullopt;
+        auto const text = plain_text(value.substr(0, end + 1));
+        if (!text) return std::nullopt;
+        texts.emplace_back(*text);
+        value.remove_prefix(end + 1);
+        if (value.empty()) return texts;
+        if (!value.starts_with(",\"")) return std::nullopt;
+        value.remove_prefix(1);
+    }
+}
+
+/// A promise as servers usually write it: nothing but its id and the like. Any other text, be it
+/// right or wrong, is read in the thorough way.
+static std::optional<Submitted> quick_submitted(std::string_view json) {
+    Submitted submitted;
+    JsonScan scan{json};
+    while (auto const member = scan.next()) {
+        if (member->name == "sample_sequence_ids") {
+            submitted.sample_sequence_ids = plain_texts(member->value);
+            if (!submitted.sample_sequence_ids) return std::nullopt;
+            continue;
+        }
+        auto const text = plain_text(member->value);
+        if (!text) return std::nullopt;
+        if (member->name == "request_id") {
+            submitted.request_id = *text;
+        } else if (member->name == "model_id") {
+            submitted.model_id = *text;
+        } else if (member->name != "type") {
+            return std::nullopt;
+        }
+    }
+    if (!scan.complete() || submitted.request_id.empty()) return std::nullopt;
+    return submitted;
+}
+
+Result<Submitted> decode_submitted(std::string_view json, std::string_view operation) {
+    if (auto submitted = quick_submitted(json)) return *std::move(submitted);
     // A server that is done already may answer with the result itself.
     JsonScan scan{json};
     bool promise = false;
@@ -268,7 +329,7 @@ Result<Submitted> decode_submitted(std::string_view json) {
     }
     std::array<unsigned char, 2048> buffer;
     boost::json::monotonic_resource memory{buffer.data(), buffer.size()};
-    return decode_json<Submitted>("asample", json, Doubles::exact, &memory);
+    return decode_json<Submitted>(operation, json, Doubles::exact, &memory);
 }
 
 static void read(JsonIn const& in, StopReason& out) {

@@ -39,7 +39,9 @@ struct Submitted {
     /// (R-SAMP-03). Points into the body.
     std::string_view result{};
 };
-[[nodiscard]] Result<Submitted> decode_submitted(std::string_view json);
+/// `operation` is named in errors.
+[[nodiscard]] Result<Submitted> decode_submitted(std::string_view json,
+                                                 std::string_view operation = "asample");
 
 /// Errors are of kind validation; their field is the place in the body, such as
 /// `/sequences/0/tokens/3`.

@@ -1,10 +1,7 @@
+#include "wire/proto_in.hpp"
 #include "wire/sample.hpp"
 #include "wire/tensor.hpp"
 
-#include <protozero/exception.hpp>
-#include <protozero/pbf_reader.hpp>
-
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -13,11 +10,13 @@ namespace tinkxx::wire {
 
 namespace {
 
+using proto::bytes;
+using proto::bytes_field;
+using proto::numbers;
+using proto::packed;
+using proto::varint_field;
+using proto::Wrong;
 using protozero::pbf_reader;
-using protozero::pbf_wire_type;
-
-static_assert(std::endian::native == std::endian::little,
-              "packed bytes are little-endian (R-WIRE-04)");
 
 // Where in the answer; made to text only for an error.
 struct Place {
@@ -33,39 +32,6 @@ struct Place {
         return out;
     }
 };
-
-// What is wrong, and where. Caught by `decode_sample_proto` alone.
-struct Wrong {
-    Wrong(Place const& where, std::string what) : place{where.text()}, why{std::move(what)} {}
-
-    std::string place;
-    std::string why;
-};
-
-// protozero asserts that a field has the type it is read as; a field of another type than the
-// schema's is one that nobody knows. So each case names both.
-constexpr std::uint32_t bytes_field(protozero::pbf_tag_type tag) {
-    return protozero::tag_and_type(tag, pbf_wire_type::length_delimited);
-}
-constexpr std::uint32_t varint_field(protozero::pbf_tag_type tag) {
-    return protozero::tag_and_type(tag, pbf_wire_type::varint);
-}
-
-std::string_view bytes(pbf_reader& in) {
-    auto const view = in.get_view();
-    return {view.data(), view.size()};
-}
-
-template <class T>
-std::vector<T> packed(std::string_view bytes, Place const& place) {
-    if (bytes.size() % sizeof(T) != 0) {
-        throw Wrong{place, std::to_string(bytes.size()) + " bytes, which are no whole number of " +
-                               std::to_string(sizeof(T)) + "-byte elements"};
-    }
-    std::vector<T> out(bytes.size() / sizeof(T));
-    if (!out.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
-    return out;
-}
 
 StopReason stop_reason(std::int32_t number, Place const& place) {
     if (number == 0) return StopReason::stop;
@@ -120,32 +86,6 @@ std::optional<TopkLogprobs> topk(pbf_reader in, Place const& place) {
         rows[row] = std::move(out);
     }
     return rows;
-}
-
-using Numbers = std::variant<std::vector<float>, std::vector<std::int64_t>>;
-
-Numbers numbers(std::string_view bytes, std::int32_t dtype, Place const& place) {
-    switch (dtype) {
-        case 1:
-            return packed<float>(bytes, place);
-        case 2:
-            return packed<std::int64_t>(bytes, place);
-        case 3: {
-            auto const narrow = packed<std::int32_t>(bytes, place);
-            return std::vector<std::int64_t>(narrow.begin(), narrow.end());
-        }
-        case 4: {
-            auto const upper = packed<std::uint16_t>(bytes, place);
-            std::vector<float> out;
-            out.reserve(upper.size());
-            for (auto const half : upper) {
-                out.push_back(std::bit_cast<float>(std::uint32_t{half} << 16U));
-            }
-            return out;
-        }
-        default:
-            throw Wrong{place, "element type " + std::to_string(dtype) + ", which is unknown"};
-    }
 }
 
 TensorData tensor(pbf_reader in, DType wanted, Place const& place) {
@@ -297,26 +237,10 @@ SampleResponse response(std::string_view body) {
     return out;
 }
 
-ErrorDetails decoding_error(std::string place, std::string const& why) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.message = "sample: the protobuf answer ";
-    details.message += place.empty() ? why : "has at " + place + " " + why;
-    details.message += "; the server may speak another version of the API";
-    details.field = std::move(place);
-    return details;
-}
-
 }  // namespace
 
 Result<SampleResponse> decode_sample_proto(std::string_view body) {
-    try {
-        return response(body);
-    } catch (Wrong const& wrong) {
-        return decoding_error(wrong.place, wrong.why);
-    } catch (protozero::exception const& broken) {
-        return decoding_error({}, std::string{"cannot be read ("} + broken.what() + ")");
-    }
+    return proto::read("sample", [body] { return response(body); });
 }
 
 }  // namespace tinkxx::wire

@@ -1,7 +1,10 @@
 target_sources(tinkxx PRIVATE
     wire/base64.cpp
     wire/completions.cpp
+    wire/datum.cpp
     wire/event_stream.cpp
+    wire/forward_backward.cpp
+    wire/forward_backward_answer.cpp
     wire/future.cpp
     wire/json.cpp
     wire/json_scan.cpp
@@ -13,5 +16,7 @@ target_sources(tinkxx PRIVATE
     wire/service_messages.cpp
     wire/telemetry.cpp
     wire/tensor.cpp
+    wire/training.cpp
+    wire/training_types.cpp
     wire/types.cpp
 )

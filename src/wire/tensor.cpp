@@ -8,7 +8,7 @@ namespace tinkxx::wire {
 namespace {
 
 // How many elements a shape has; none if a dimension is negative or nobody could store so many.
-std::optional<std::uint64_t> elements(std::vector<std::int64_t> const& shape) {
+std::optional<std::uint64_t> elements(std::span<std::int64_t const> shape) {
     std::uint64_t count = 1;
     for (auto const dimension : shape) {
         if (dimension < 0) return std::nullopt;
@@ -19,7 +19,7 @@ std::optional<std::uint64_t> elements(std::vector<std::int64_t> const& shape) {
     return count;
 }
 
-std::string csr_problem(TensorData const& tensor, std::size_t stored) {
+std::string csr_problem(TensorView const& tensor, std::size_t stored) {
     if (!tensor.sparse_crow_indices || !tensor.sparse_col_indices) {
         return "only one of its two lists of indices";
     }
@@ -56,8 +56,10 @@ std::string_view to_string(DType dtype) noexcept {
     return dtype == DType::float32 ? "float32" : "int64";
 }
 
-std::string tensor_problem(TensorData const& tensor) {
-    auto const stored = std::visit([](auto const& data) { return data.size(); }, tensor.data);
+std::string tensor_problem(TensorData const& tensor) { return tensor_problem(view(tensor)); }
+
+std::string tensor_problem(TensorView const& tensor) {
+    auto const stored = tensor.size();
     if (tensor.sparse_crow_indices || tensor.sparse_col_indices) {
         return csr_problem(tensor, stored);
     }
@@ -72,7 +74,9 @@ std::string tensor_problem(TensorData const& tensor) {
     return std::to_string(stored) + " elements in the shape [" + shape + "]";
 }
 
-void write(JsonOut& json, TensorData const& tensor) {
+void write(JsonOut& json, TensorData const& tensor) { write(json, view(tensor)); }
+
+void write(JsonOut& json, TensorView const& tensor) {
     json.open_object();
     json.key("data");
     std::visit([&json](auto const& data) { json.list(data); }, tensor.data);

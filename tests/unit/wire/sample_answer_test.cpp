@@ -35,6 +35,27 @@ TEST(Submitted, IsAPromise) {  // R-SAMP-03, R-SAMP-72
     EXPECT_TRUE(answer->result.empty());
 }
 
+// Both ways of reading it agree; what the quick one cannot read is left to the thorough one.
+TEST(Submitted, IsReadHoweverItIsWritten) {  // R-SAMP-03, R-SAMP-72
+    for (auto const* json : {R"({"request_id":"r","sample_sequence_ids":["a","b\u0063"]})",
+                             R"({"request_id":"r","sample_sequence_ids":["a","bc"]})",
+                             R"({"request_id":"\u0072","sample_sequence_ids":[ "a" , "bc" ]})",
+                             R"({"type":"x","request_id":"r","sample_sequence_ids":["a","bc"]})",
+                             R"({"n":[1],"request_id":"r","sample_sequence_ids":["a","bc"]})"}) {
+        auto const answer = decode_submitted(json);
+        ASSERT_TRUE(answer.has_value()) << json;
+        EXPECT_EQ(answer->request_id, "r") << json;
+        EXPECT_EQ(answer->sample_sequence_ids, (std::vector<std::string>{"a", "bc"})) << json;
+    }
+    for (auto const* json :
+         {R"({"request_id":"r","sample_sequence_ids":["a",]})", R"({"request_id":"r",})",
+          R"({"request_id":"r","sample_sequence_ids":["a""b"]})", R"({"request_id":"r"} x)",
+          R"({"request_id":"r","sample_sequence_ids":["a)", R"({"request_id":"r","n":tru})",
+          "{\"request_id\":\"r\x01\"}", "{\"request_id\":\"\xff\"}"}) {
+        EXPECT_FALSE(decode_submitted(json).has_value()) << json;
+    }
+}
+
 TEST(Submitted, NeedsNoIdsOfSequences) {  // R-WIRE-06, R-WIRE-10
     auto const answer =
         decode_submitted(R"({"future_id": 5, "status": "pending", "request_id": "5"})");

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <tinkxx/result.hpp>
+
+#include <protozero/exception.hpp>
+#include <protozero/pbf_reader.hpp>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+/// What the readers of protobuf answers share.
+namespace tinkxx::wire::proto {
+
+static_assert(std::endian::native == std::endian::little,
+              "packed bytes are little-endian (R-WIRE-04)");
+
+/// What is wrong, and where. Caught by `read` alone. A place is anything with `text()`.
+struct Wrong {
+    template <class Place>
+    Wrong(Place const& where, std::string what) : place{where.text()}, why{std::move(what)} {}
+
+    std::string place;
+    std::string why;
+};
+
+/// protozero asserts that a field has the type it is read as; a field of another type than the
+/// schema's is one that nobody knows. So each case names both.
+constexpr std::uint32_t bytes_field(protozero::pbf_tag_type tag) {
+    return protozero::tag_and_type(tag, protozero::pbf_wire_type::length_delimited);
+}
+constexpr std::uint32_t varint_field(protozero::pbf_tag_type tag) {
+    return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint);
+}
+constexpr std::uint32_t fixed64_field(protozero::pbf_tag_type tag) {
+    return protozero::tag_and_type(tag, protozero::pbf_wire_type::fixed64);
+}
+
+inline std::string_view bytes(protozero::pbf_reader& in) {
+    auto const view = in.get_view();
+    return {view.data(), view.size()};
+}
+
+/// Numbers of fixed width, one after the other.
+template <class T, class Place>
+std::vector<T> packed(std::string_view bytes, Place const& place) {
+    if (bytes.size() % sizeof(T) != 0) {
+        throw Wrong{place, std::to_string(bytes.size()) + " bytes, which are no whole number of " +
+                               std::to_string(sizeof(T)) + "-byte elements"};
+    }
+    std::vector<T> out(bytes.size() / sizeof(T));
+    if (!out.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+}
+
+using Numbers = std::variant<std::vector<float>, std::vector<std::int64_t>>;
+
+/// The bytes of one element of a DType; 0 if nobody knows that type.
+constexpr std::size_t item_bytes(std::int32_t dtype) {
+    switch (dtype) {
+        case 1:  // float32
+        case 3:  // int32
+            return 4;
+        case 2:  // int64
+            return 8;
+        case 4:  // bfloat16
+            return 2;
+        default:
+            return 0;
+    }
+}
+
+/// The elements of a tensor, widened to one of the two types that users see.
+template <class Place>
+Numbers numbers(std::string_view bytes, std::int32_t dtype, Place const& place) {
+    switch (dtype) {
+        case 1:
+            return packed<float>(bytes, place);
+        case 2:
+            return packed<std::int64_t>(bytes, place);
+        case 3: {
+            auto const narrow = packed<std::int32_t>(bytes, place);
+            return std::vector<std::int64_t>(narrow.begin(), narrow.end());
+        }
+        case 4: {
+            auto const upper = packed<std::uint16_t>(bytes, place);
+            std::vector<float> out;
+            out.reserve(upper.size());
+            for (auto const half : upper) {
+                out.push_back(std::bit_cast<float>(std::uint32_t{half} << 16U));
+            }
+            return out;
+        }
+        default:
+            throw Wrong{place, "element type " + std::to_string(dtype) + ", which is unknown"};
+    }
+}
+
+inline ErrorDetails decoding_error(std::string_view operation, std::string place,
+                                   std::string const& why) {
+    ErrorDetails details;
+    details.kind = ErrorKind::validation;
+    details.message = std::string{operation} + ": the protobuf answer ";
+    details.message += place.empty() ? why : "has at " + place + " " + why;
+    details.message += "; the server may speak another version of the API";
+    details.field = std::move(place);
+    return details;
+}
+
+/// What `fn` makes of an answer, or the error that says where it is wrong.
+template <class Fn>
+auto read(std::string_view operation, Fn fn) -> Result<decltype(fn())> {
+    try {
+        return fn();
+    } catch (Wrong const& wrong) {
+        return decoding_error(operation, wrong.place, wrong.why);
+    } catch (protozero::exception const& broken) {
+        return decoding_error(operation, {}, std::string{"cannot be read ("} + broken.what() + ")");
+    }
+}
+
+}  // namespace tinkxx::wire::proto
