@@ -49,6 +49,9 @@ struct ChunkLimits {
     bool operator==(ChunkLimits const&) const = default;
 };
 
+/// How forward and backward passes are written.
+enum class SubmitEncoding : std::uint8_t { protobuf, json };
+
 /// What happens to a sample when `ClientOptions::max_pending` of them are pending.
 enum class WhenFull : std::uint8_t {
     ignore,  ///< it is taken all the same
@@ -171,6 +174,16 @@ struct ClientOptions {
     /// Keeps a line on stderr that says what is pending and what it waits for.
     bool report_pending{false};
     Intervals intervals{};
+    /// How forward and backward passes are written. Empty: as protobuf, or as JSON for a server
+    /// that turns out to take nothing else.
+    std::optional<SubmitEncoding> submit_encoding{};
+    /// Whether a training step is sent again when it is not known what became of it. Empty: yes,
+    /// since the service recognises a repeat, unless the server is found to speak the old protocol
+    /// only: then such a step fails, saying that it may have been applied.
+    std::optional<bool> repeat_steps{};
+    /// Look at training data before they are sent: shapes, types, the inputs that a loss needs,
+    /// numbers that are none.
+    bool check_data{true};
 };
 
 /// Options for every client that is built from now on, field by field in place of those that its

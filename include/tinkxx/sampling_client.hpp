@@ -90,6 +90,7 @@ public:
 
 private:
     friend class ServiceClient;
+    friend class TrainingClient;
     friend SamplingClient from_sampler_handle(std::string const& handle, ClientOptions options);
     class Impl;
     explicit SamplingClient(std::shared_ptr<Impl> impl) noexcept;

@@ -6,8 +6,11 @@
 #include <tinkxx/retry_config.hpp>
 #include <tinkxx/sampling_client.hpp>
 #include <tinkxx/status.hpp>
+#include <tinkxx/training_client.hpp>
 #include <tinkxx/types/service.hpp>
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +29,37 @@ struct SamplerOptions {
     bool record_stability_info{false};
     /// Refuses samples for a while once too many in a row have failed. Empty: none.
     std::optional<CircuitBreaker> circuit_breaker{};
+};
+
+/// How a new model is trained.
+struct TrainingOptions {
+    LoraConfig lora{};
+    /// For all its life.
+    OptimizerConfig optimizer{};
+    /// Kept with the training run.
+    UserMetadata user_metadata{};
+};
+
+/// How a model is made from a checkpoint. Every field has a working default.
+struct FromStateOptions {
+    /// A model that fits the checkpoint, in place of its own.
+    std::string base_model{};
+    UserMetadata user_metadata{};
+    /// The credential of the checkpoint's owner, if that is somebody else. Never written to a log.
+    std::string weights_access_token{};
+    /// Empty: Adam. With the state of the optimizer the family is the checkpoint's, and this must
+    /// be empty.
+    std::optional<OptimizerConfig> optimizer{};
+};
+
+/// Where a checkpoint is copied to.
+struct CopyWeightsOptions {
+    /// Empty: the client's own project.
+    std::string destination_project{};
+    /// Until the copy is deleted. Empty: for ever; that of the original does not count.
+    std::optional<std::chrono::seconds> ttl{};
+    /// The credential of the checkpoint's owner, if that is somebody else. Never written to a log.
+    std::string weights_access_token{};
 };
 
 /// The way to the service: one account, one session, and the clients made from it.
@@ -57,6 +91,29 @@ public:
     [[nodiscard]] SamplingClient create_sampling_client(std::string model, RetryConfig retry) const;
     [[nodiscard]] SamplingClient create_sampling_client(SamplerOptions options) const;
 
+    /// Creates a model with a LoRA adapter of `base_model`, e.g. "Qwen/Qwen3-8B", and gives its
+    /// client once the service has it. May wait in the service's queue.
+    [[nodiscard]] Future<TrainingClient> create_lora_training_client(std::string base_model) const;
+    [[nodiscard]] Future<TrainingClient> create_lora_training_client(std::string base_model,
+                                                                     std::int64_t rank) const;
+    [[nodiscard]] Future<TrainingClient> create_lora_training_client(std::string base_model,
+                                                                     TrainingOptions options) const;
+    /// Creates a model from the weights of a checkpoint, `tinker://<run>/weights/<name>`. Each of
+    /// the requests that this takes has the client's deadline.
+    [[nodiscard]] Future<TrainingClient> create_training_client_from_state(std::string path) const;
+    [[nodiscard]] Future<TrainingClient> create_training_client_from_state(
+        std::string path, FromStateOptions options) const;
+    /// As above, with the state of the optimizer: training goes on as if it had not stopped.
+    [[nodiscard]] Future<TrainingClient> create_training_client_from_state_with_optimizer(
+        std::string path) const;
+    [[nodiscard]] Future<TrainingClient> create_training_client_from_state_with_optimizer(
+        std::string path, FromStateOptions options) const;
+    /// Copies a checkpoint to a project, and gives the path of the copy. Needs no session. Safe
+    /// however often a request is lost: a call makes one copy.
+    [[nodiscard]] Future<std::string> copy_weights(std::string path) const;
+    [[nodiscard]] Future<std::string> copy_weights(std::string path,
+                                                   CopyWeightsOptions options) const;
+
     /// Which models the server offers. Needs no session.
     [[nodiscard]] Future<ServerCapabilities> get_server_capabilities() const;
     /// The server's word for its health, e.g. `ok`. Needs no session.
@@ -87,6 +144,8 @@ public:
 
 private:
     class Impl;
+    [[nodiscard]] Future<TrainingClient> from_state(std::string path, FromStateOptions options,
+                                                    bool with_optimizer) const;
     std::shared_ptr<Impl> impl_;
 };
 

@@ -35,6 +35,8 @@ enum class Stage : std::uint8_t {
     decoding,                ///< a long result is being read
     waiting_to_retry,        ///< until the whole attempt is made again
     streaming,               ///< its pieces come in
+    waiting_for_turn,        ///< an earlier request of the same model is not submitted yet
+    computing_loss,          ///< the caller's loss function runs, or waits to
     closing,                 ///< the client ends its session and sends what is left
 };
 
@@ -108,6 +110,8 @@ struct ServiceStatus {
     LimitStatus throttled{};
     LimitStatus bytes{};
     LimitStatus download{};
+    /// Of forward and backward passes that are being submitted.
+    LimitStatus training_bytes{};
     BackoffStatus backoff{};
     /// Since when requests are refused for payment; empty if they are not.
     std::optional<std::chrono::nanoseconds> billing_pause{};

@@ -1,6 +1,7 @@
 #include "client/client_core.hpp"
 
 #include "service/session/shadow.hpp"
+#include "wire/training.hpp"
 
 #include <cstdio>
 #include <utility>
@@ -30,6 +31,13 @@ std::shared_ptr<service::SamplingShared> make_core(
         settings.when_full = service::PendingBound::WhenFull::reject;
     }
     if (options.report_pending) settings.report = write_line;
+    if (options.submit_encoding) {
+        settings.submit_encoding = *options.submit_encoding == SubmitEncoding::json
+                                       ? wire::Encoding::json
+                                       : wire::Encoding::protobuf;
+    }
+    settings.repeat_steps = options.repeat_steps;
+    settings.check_data = options.check_data;
     settings.ids = std::move(ids);
     auto const make = [&] {
         return std::make_shared<service::Holder>(config, kind, runtime.core(), transport, snapshot);

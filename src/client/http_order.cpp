@@ -129,6 +129,15 @@ Headers trace_headers(service::HttpContext const& context, TracePropagator const
     return headers;
 }
 
+service::HttpOrder post_order(service::HttpContext const& context, std::string_view path,
+                              std::string body, Purpose purpose) {
+    auto order = get_order(context, path, purpose);
+    order.operation.method = "POST";
+    order.common_headers = context.json_headers();
+    order.body.tail = std::make_shared<std::string const>(std::move(body));
+    return order;
+}
+
 service::HttpOrder get_order(service::HttpContext const& context, std::string_view path,
                              Purpose purpose) {
     auto const& config = context.config();

@@ -6,6 +6,7 @@
 
 #include "service/http/http_call.hpp"
 
+#include <string>
 #include <string_view>
 
 namespace tinkxx::client {
@@ -20,6 +21,11 @@ namespace tinkxx::client {
 /// Called on the thread that makes a call.
 [[nodiscard]] Headers trace_headers(service::HttpContext const& context,
                                     TracePropagator const& propagator);
+
+/// A POST of a JSON body with the client's own settings. Any thread.
+[[nodiscard]] service::HttpOrder post_order(service::HttpContext const& context,
+                                            std::string_view path, std::string body,
+                                            Purpose purpose);
 
 /// A GET with the client's own settings. Any thread.
 [[nodiscard]] service::HttpOrder get_order(service::HttpContext const& context,

@@ -6,7 +6,15 @@ namespace tinkxx::client {
 
 PendingCall::PendingCall(std::shared_ptr<service::SamplingShared> shared,
                          std::shared_ptr<service::Sampler> sampler, std::string name)
-    : shared_{std::move(shared)}, sampler_{std::move(sampler)}, name_{std::move(name)} {}
+    : shared_{std::move(shared)},
+      sampler_{std::move(sampler)},
+      name_{std::move(name)},
+      limit_{shared_->settings().deadline} {}
+
+void PendingCall::set_call(std::chrono::milliseconds deadline, Metadata metadata) {
+    if (deadline.count() > 0) limit_ = deadline;
+    metadata_ = std::move(metadata);
+}
 
 void PendingCall::launch() {
     scheduler().post([self = shared_from_this()] { self->begin(); });
@@ -29,8 +37,8 @@ void PendingCall::begin() {
     id_ = shared_->pending().next_id();
     shared_->attach();
     shared_->pending().add(*this);
-    if (auto const limit = shared_->settings().deadline; limit.count() > 0) {
-        ends_ = started_ + limit;
+    if (limit_.count() > 0) {
+        ends_ = started_ + limit_;
         scheduler().arm(deadline_, ends_, Precision::coarse);
     }
     if (sampler_) {
@@ -83,8 +91,7 @@ void PendingCall::out_of_time() {
     auto const standing = status(scheduler().now());
     fail(Error{{.kind = ErrorKind::timeout,
                 .message = name_ + ": not done within its deadline of " +
-                           std::to_string(shared_->settings().deadline.count()) + " ms; it was " +
-                           to_string(standing),
+                           std::to_string(limit_.count()) + " ms; it was " + to_string(standing),
                 .retryable = true,
                 .stopped = RetryEnd::cancelled}});
 }
@@ -106,7 +113,7 @@ void PendingCall::look() {
     if (shown_ == stage) return;
     shown_ = stage;
     shown_since_ = scheduler().now();
-    if (shared_->wants_stages()) shared_->tell_stage(status(shown_since_), {});
+    if (shared_->wants_stages()) shared_->tell_stage(status(shown_since_), metadata_);
 }
 
 OperationStatus PendingCall::status(TimePoint now) const {

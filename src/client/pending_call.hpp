@@ -6,6 +6,7 @@
 #include "service/sampling/sampler.hpp"
 #include "service/sampling/sampling_shared.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -28,6 +29,9 @@ protected:
     PendingCall(std::shared_ptr<service::SamplingShared> shared,
                 std::shared_ptr<service::Sampler> sampler, std::string name);
 
+    /// In place of the client's deadline, if it is not zero; and what observers are told. Before
+    /// it is launched.
+    void set_call(std::chrono::milliseconds deadline, Metadata metadata);
     /// Goes to the loop. Any thread, once.
     void launch();
     /// For the promise: ends the call on the loop.
@@ -53,6 +57,8 @@ protected:
     void on_standing() override { look(); }
     [[nodiscard]] bool under_way() const noexcept { return self_ != nullptr; }
     [[nodiscard]] Error named(Error const& error) const;
+    [[nodiscard]] std::string const& name() const noexcept { return name_; }
+    [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
     [[nodiscard]] service::SamplingShared& shared() const noexcept { return *shared_; }
     [[nodiscard]] Scheduler& scheduler() const noexcept { return shared_->scheduler(); }
 
@@ -70,6 +76,8 @@ private:
     std::shared_ptr<service::SamplingShared> const shared_;
     std::shared_ptr<service::Sampler> const sampler_;
     std::string const name_;
+    std::chrono::milliseconds limit_;
+    Metadata metadata_{};
     service::Alarm<PendingCall> deadline_{*this, &PendingCall::out_of_time};
     std::shared_ptr<PendingCall> self_{};  // while under way; loop thread only
     std::uint64_t id_{0};

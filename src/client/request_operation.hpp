@@ -32,6 +32,8 @@ public:
           decode_{std::move(decode)},
           promise_{std::move(promise)} {}
 
+    using PendingCall::set_call;
+
     /// Goes to the loop. Any thread, once.
     void launch() {
         promise_.on_cancel(canceller());

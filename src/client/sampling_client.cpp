@@ -110,8 +110,9 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
             std::move(call), std::move(headers), std::move(waited));
     }
     order.may_bypass_handler = may_bypass_handler;
-    auto const operation_object = std::make_shared<service::SampleOperation>(
-        sampler.shared_from_this(), std::move(order), std::move(promise));
+    auto const operation_object = std::allocate_shared<service::SampleOperation>(
+        detail::BlockAllocator<service::SampleOperation>{}, sampler.shared_from_this(),
+        std::move(order), std::move(promise));
     operation_object->launch();
     return future;
 }

@@ -25,6 +25,7 @@ void SendOperation::begin() {
     if (promise_.done()) return;      // cancelled before it began
     if (!context_->usable()) return;  // the end of the promise says so
     self_ = shared_from_this();
+    url_ = order_.url;
     call_.start(std::move(order_));
 }
 
@@ -35,6 +36,7 @@ void SendOperation::stop() noexcept {
 
 void SendOperation::on_response(HttpResponse response) {
     auto const keep_alive = std::move(self_);
+    if (response.url.empty()) response.url = std::move(url_);
     promise_.set_value(std::move(response));
 }
 

@@ -29,6 +29,7 @@ private:
     std::shared_ptr<service::HttpContext> const context_;  // outlives the call
     Promise<HttpResponse> promise_;
     service::HttpOrder order_;
+    std::string url_{};
     service::HttpCall call_;
     std::shared_ptr<SendOperation> self_{};  // while under way; loop thread only
 };

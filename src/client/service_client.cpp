@@ -7,10 +7,14 @@
 #include "client/request_operation.hpp"
 #include "client/resolved_options.hpp"
 #include "client/sampling_impl.hpp"
+#include "client/training_impl.hpp"
+#include "client/training_start.hpp"
 #include "service/auth/identity.hpp"
 #include "service/sampling/sampler.hpp"
 #include "service/session/sampler_handle.hpp"
 #include "service/telemetry/holder_telemetry.hpp"
+#include "service/training/check.hpp"
+#include "service/uuid.hpp"
 #include "wire/service_messages.hpp"
 
 #include <algorithm>
@@ -63,10 +67,30 @@ public:
     /// R-CONF-40: each is made once, by the first call that needs it.
     Shared session() { return get(session_, service::HolderKind::session); }
     Shared sessionless() { return get(sessionless_, service::HolderKind::sessionless); }
-    /// Null if no call needed it yet.
-    Shared sessionless_if_any() {
+    /// One that asks with somebody else's credential. It lives as long as it is used.
+    Shared sessionless_with(std::string token) {
+        auto config = config_;
+        config.credentials = {.api_key = std::move(token)};
+        auto core = client::make_core(runtime_, config, resolved_, service::HolderKind::sessionless,
+                                      transport_, std::nullopt, ids_);
         std::scoped_lock const lock{mutex_};
-        return sessionless_;
+        std::erase_if(others_, [](auto const& other) { return other.expired(); });
+        others_.push_back(core);
+        if (closed_) close_core(core);
+        return core;
+    }
+    /// All but the session's that calls have needed so far.
+    std::vector<Shared> sessionless_cores() {
+        std::scoped_lock const lock{mutex_};
+        std::vector<Shared> cores;
+        if (sessionless_) cores.push_back(sessionless_);
+        for (auto const& other : others_) {
+            if (auto core = other.lock()) cores.push_back(std::move(core));
+        }
+        return cores;
+    }
+    [[nodiscard]] std::optional<std::string> const& project() const noexcept {
+        return resolved_.project_id;
     }
 
     template <class T>
@@ -86,16 +110,14 @@ public:
 
     Future<void> close(std::optional<service::Finish> finish) {
         Shared session;
-        Shared sessionless;
         {
             std::scoped_lock const lock{mutex_};
             closed_ = true;
             session = session_;
-            sessionless = sessionless_;
         }
         std::vector<Future<void>> parts;
         if (session) parts.push_back(close(session, std::move(finish)));
-        if (sessionless) parts.push_back(close(sessionless, std::nullopt));
+        for (auto const& core : sessionless_cores()) parts.push_back(close(core, std::nullopt));
         return when_all(std::move(parts));
     }
 
@@ -111,13 +133,13 @@ private:
             slot = client::make_core(runtime_, config_, resolved_, kind, transport_, std::nullopt,
                                      ids_);
             // A client that was closed before it was used stays closed (R-CONF-45).
-            if (closed_) {
-                slot->scheduler().post([shared = slot] {
-                    shared->holder().close(std::nullopt, [](Result<void> const&) {});
-                });
-            }
+            if (closed_) close_core(slot);
         }
         return slot;
+    }
+    static void close_core(Shared const& core) {
+        core->scheduler().post(
+            [core] { core->holder().close(std::nullopt, [](Result<void> const&) {}); });
     }
 
     Future<void> close(Shared const& shared, std::optional<service::Finish> finish) {
@@ -136,6 +158,7 @@ private:
     std::mutex mutex_{};  // guards what follows
     Shared session_{};
     Shared sessionless_{};
+    std::vector<std::weak_ptr<service::SamplingShared>> others_{};
     bool closed_{false};
 };
 
@@ -172,6 +195,152 @@ SamplingClient ServiceClient::create_sampling_client(SamplerOptions options) con
     return SamplingClient{std::make_shared<SamplingClient::Impl>(
         impl_->runtime(), std::make_shared<service::Sampler>(impl_->session(), std::move(plan)),
         impl_->propagator())};
+}
+
+Future<TrainingClient> ServiceClient::create_lora_training_client(std::string base_model) const {
+    return create_lora_training_client(std::move(base_model), TrainingOptions());
+}
+
+Future<TrainingClient> ServiceClient::create_lora_training_client(std::string base_model,
+                                                                  std::int64_t rank) const {
+    TrainingOptions options;
+    options.lora.rank = rank;
+    return create_lora_training_client(std::move(base_model), std::move(options));
+}
+
+Future<TrainingClient> ServiceClient::create_lora_training_client(std::string base_model,
+                                                                  TrainingOptions options) const {
+    constexpr std::string_view operation = "create_lora_training_client";
+    std::optional<ErrorDetails> problem;
+    if (base_model.empty()) {
+        problem = ErrorDetails{.kind = ErrorKind::validation,
+                               .message = std::string{operation} +
+                                          ": base_model is empty; name a model such as "
+                                          "\"Qwen/Qwen3-8B\"",
+                               .category = ErrorCategory::user,
+                               .field = "base_model"};
+    }
+    if (!problem) problem = service::lora_problem(operation, options.lora);
+    if (!problem) problem = service::optimizer_problem(operation, options.optimizer);
+    if (problem) return make_failed_future<TrainingClient>(Error{*std::move(problem)});
+    client::NewModel model;
+    model.operation = operation;
+    model.base_model = std::move(base_model);
+    model.lora = std::move(options.lora);
+    model.optimizer = std::move(options.optimizer);
+    if (!options.user_metadata.empty()) model.user_metadata = std::move(options.user_metadata);
+    auto created = client::create_model(impl_->runtime(), impl_->session(), std::move(model));
+    return created.then(
+        [runtime = impl_->runtime(), propagator = impl_->propagator()](client::Model made) {
+            return TrainingClient{std::make_shared<TrainingClient::Impl const>(
+                runtime, std::move(made), propagator, CallOptions())};
+        });
+}
+
+Future<TrainingClient> ServiceClient::create_training_client_from_state(std::string path) const {
+    return from_state(std::move(path), FromStateOptions(), false);
+}
+
+Future<TrainingClient> ServiceClient::create_training_client_from_state(
+    std::string path, FromStateOptions options) const {
+    return from_state(std::move(path), std::move(options), false);
+}
+
+Future<TrainingClient> ServiceClient::create_training_client_from_state_with_optimizer(
+    std::string path) const {
+    return from_state(std::move(path), FromStateOptions(), true);
+}
+
+Future<TrainingClient> ServiceClient::create_training_client_from_state_with_optimizer(
+    std::string path, FromStateOptions options) const {
+    return from_state(std::move(path), std::move(options), true);
+}
+
+Future<TrainingClient> ServiceClient::from_state(std::string path, FromStateOptions options,
+                                                 bool with_optimizer) const {
+    std::string operation = with_optimizer ? "create_training_client_from_state_with_optimizer"
+                                           : "create_training_client_from_state";
+    std::optional<ErrorDetails> problem;
+    if (with_optimizer && options.optimizer) {
+        problem =
+            ErrorDetails{.kind = ErrorKind::validation,
+                         .message = operation +
+                                    ": optimizer is given, but the state that is restored has its "
+                                    "own; leave it out, or load the weights only",
+                         .category = ErrorCategory::user,
+                         .field = "optimizer",
+                         .value = std::string{optimizer_family(*options.optimizer)}};
+    } else if (options.optimizer) {
+        problem = service::optimizer_problem(operation, *options.optimizer);
+    }
+    if (problem) return make_failed_future<TrainingClient>(Error{*std::move(problem)});
+    client::SavedModel saved;
+    saved.operation = std::move(operation);
+    saved.path = std::move(path);
+    saved.with_optimizer = with_optimizer;
+    saved.base_model = std::move(options.base_model);
+    saved.optimizer = std::move(options.optimizer);
+    if (!options.user_metadata.empty()) saved.user_metadata = std::move(options.user_metadata);
+    auto const lookup = options.weights_access_token.empty()
+                            ? impl_->sessionless()
+                            : impl_->sessionless_with(options.weights_access_token);
+    saved.token = std::move(options.weights_access_token);
+    auto created =
+        client::create_model_from(impl_->runtime(), impl_->session(), lookup, std::move(saved));
+    return created.then(
+        [runtime = impl_->runtime(), propagator = impl_->propagator()](client::Model made) {
+            return TrainingClient{std::make_shared<TrainingClient::Impl const>(
+                runtime, std::move(made), propagator, CallOptions())};
+        });
+}
+
+Future<std::string> ServiceClient::copy_weights(std::string path) const {
+    return copy_weights(std::move(path), CopyWeightsOptions());
+}
+
+Future<std::string> ServiceClient::copy_weights(std::string path,
+                                                CopyWeightsOptions options) const {
+    constexpr std::string_view operation = "copy_weights";
+    wire::CopyWeights request;
+    request.source_path = std::move(path);
+    request.destination_project_id = options.destination_project.empty()
+                                         ? impl_->project().value_or("")
+                                         : std::move(options.destination_project);
+    if (options.ttl) request.ttl_seconds = options.ttl->count();
+    auto problem = service::ttl_problem(operation, request.ttl_seconds);
+    if (request.destination_project_id.empty()) {
+        problem = ErrorDetails{.kind = ErrorKind::validation,
+                               .message = std::string{operation} +
+                                          ": there is no project to copy to; set "
+                                          "CopyWeightsOptions::destination_project, "
+                                          "ClientOptions::project_id or TINKER_PROJECT_ID",
+                               .category = ErrorCategory::user,
+                               .field = "destination_project"};
+    }
+    if (problem) return make_failed_future<std::string>(Error{*std::move(problem)});
+    Promise<std::string> promise{impl_->runtime()};
+    auto future = promise.get_future();
+    std::make_shared<client::RequestOperation<std::string>>(
+        impl_->sessionless(), nullptr, std::string{operation},
+        [body = wire::encode_copy_weights(request),
+         token = std::move(options.weights_access_token)](service::SamplingShared& ready) {
+            auto& http = ready.http();
+            auto order = client::post_order(http, "/api/v1/copy_weights", body, Purpose::train);
+            order.operation.feature = "copying weights";
+            // One key for all repeats: they make one copy (R-RETRY-84).
+            auto const high = http.scheduler().entropy("copy_weights");
+            order.idempotency_key =
+                service::uuid_text(high, http.scheduler().entropy("copy_weights"));
+            order.headers.add("x-sdk-version", ready.holder().config().sdk_version);
+            order.headers.add("x-sdk-method", "copy_weights");
+            if (!token.empty()) order.headers.add("X-Tinker-Weights-Access-Token", token);
+            return order;
+        },
+        service::Repeat::submit_loop,
+        [](HttpResponse const& response) { return wire::decode_weights_copied(response.body); },
+        std::move(promise))
+        ->launch();
+    return future;
 }
 
 Future<ServerCapabilities> ServiceClient::get_server_capabilities() const {
@@ -224,12 +393,12 @@ Future<Identity> ServiceClient::whoami() const {
 
 Future<ServiceStatus> ServiceClient::status() const {
     auto const shared = impl_->session();
-    auto const other = impl_->sessionless_if_any();
+    auto others = impl_->sessionless_cores();
     auto const done = std::make_shared<Promise<ServiceStatus>>(impl_->runtime());
     auto future = done->get_future();
-    shared->scheduler().post([shared, other, done] {
+    shared->scheduler().post([shared, others = std::move(others), done] {
         auto status = shared->status();
-        if (other) {
+        for (auto const& other : others) {
             auto more = other->status();
             std::ranges::move(more.pending, std::back_inserter(status.pending));
             std::ranges::stable_sort(status.pending, std::ranges::greater{}, &OperationStatus::age);

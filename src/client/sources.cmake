@@ -3,6 +3,7 @@ target_sources(tinkxx PRIVATE
     client/close_call.cpp
     client/console_observer.cpp
     client/credentials.cpp
+    client/custom_loss_call.cpp
     client/default_options.cpp
     client/http_client.cpp
     client/http_order.cpp
@@ -14,4 +15,8 @@ target_sources(tinkxx PRIVATE
     client/service_client.cpp
     client/stream_call.cpp
     client/stream_operation.cpp
+    client/training_call.cpp
+    client/training_client.cpp
+    client/training_pass.cpp
+    client/training_start.cpp
 )

@@ -28,6 +28,7 @@ void StreamOperation::launch() {
 void StreamOperation::begin() {
     if (promise_.done() || !context_->usable()) return;
     self_ = shared_from_this();
+    url_ = order_.url;
     call_.start(std::move(order_));
 }
 
@@ -60,7 +61,10 @@ void StreamOperation::on_body(std::span<char const> data) {
     drain_later();
 }
 
-void StreamOperation::on_response(HttpResponse response) { finish(std::move(response)); }
+void StreamOperation::on_response(HttpResponse response) {
+    if (response.url.empty()) response.url = std::move(url_);
+    finish(std::move(response));
+}
 
 void StreamOperation::on_error(Error error) { finish(std::move(error)); }
 

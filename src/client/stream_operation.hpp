@@ -56,6 +56,7 @@ private:
     std::shared_ptr<service::HttpContext> const context_;  // outlives the call
     Promise<HttpResponse> promise_;
     service::HttpOrder order_;
+    std::string url_{};
     HttpClient::DataHandler const on_data_;
     std::function<void()> watcher_{};
     bool flows_{false};

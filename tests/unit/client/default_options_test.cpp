@@ -81,7 +81,10 @@ TEST_F(DefaultOptions, CoverEveryField) {  // R-CONF-01
                             .max_pending = 1,
                             .when_full = WhenFull::reject,
                             .report_pending = true,
-                            .intervals = {.heartbeat = 1s}};
+                            .intervals = {.heartbeat = 1s},
+                            .submit_encoding = SubmitEncoding::json,
+                            .repeat_steps = true,
+                            .check_data = false};
     auto const got = client::merged({}, all);
     EXPECT_EQ(got.base_url, "u");
     EXPECT_EQ(got.api_key, "k");
@@ -124,6 +127,9 @@ TEST_F(DefaultOptions, CoverEveryField) {  // R-CONF-01
     EXPECT_EQ(got.when_full, WhenFull::reject);
     EXPECT_TRUE(got.report_pending);
     EXPECT_EQ(got.intervals, all.intervals);
+    EXPECT_EQ(got.submit_encoding, SubmitEncoding::json);
+    EXPECT_EQ(got.repeat_steps, true);
+    EXPECT_FALSE(got.check_data);
 }
 
 TEST_F(DefaultOptions, ReachPlainHttpClientsToo) {  // R-CONF-01

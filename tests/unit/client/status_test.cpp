@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,11 @@ protected:
     SamplingClient sampler(RetryConfig retry = {}) {
         return service().create_sampling_client("org/tiny", std::move(retry));
     }
+    TrainingClient trainer() {
+        auto pending = service().create_lora_training_client("org/tiny");
+        run();
+        return pending.get();
+    }
     void run() {
         while (tinker.clock->run_ready()) {
         }
@@ -128,7 +134,7 @@ protected:
     }
     /// Callbacks run on an executor of the test's.
     std::shared_ptr<HeldExecutor> hold_callbacks() {
-        auto const executor = std::make_shared<HeldExecutor>();
+        auto executor = std::make_shared<HeldExecutor>();
         options.runtime = Runtime{RuntimeOptions{
             .threads = 0, .executor = executor, .scheduler = tinker.clock, .log = silent_log()}};
         held_ = executor;
@@ -314,6 +320,31 @@ protected:
                 advance(10s);  // the first piece
                 advance(2s);
                 return {"sample_stream", 2s, "the last piece"};
+            case Stage::waiting_for_turn: {
+                auto const client = trainer();
+                tinker.on_train = [](support::TrainSubmit const&) -> FakeTinker::Answer {
+                    return never();
+                };
+                start(client.save_state("a"));
+                start(client.optim_step({}));
+                advance(2s);
+                return {"optim_step", 2s,
+                        "request 1 of the model is not submitted yet: save_state"};
+            }
+            case Stage::computing_loss: {
+                auto const executor = hold_callbacks();
+                auto const client = trainer();
+                executor->held = true;
+                std::vector<Datum> data(1);
+                data[0].model_input = ModelInput::from_tokens({1, 2});
+                data[0].loss_fn_inputs.set("target_tokens", {2, 3});
+                start(client.forward_backward_custom(
+                    data, [](std::span<Datum const>, std::span<TensorData const>) {
+                        return CustomLossValue{};
+                    }));
+                advance(2s);
+                return {"forward_backward_custom", 2s, "has not returned yet"};
+            }
             case Stage::closing:
                 start(service().session_id());
                 hold("/finish");
@@ -497,6 +528,12 @@ struct AllCalls {
         add("get_sampler_handle", sampler.get_sampler_handle());
         add("export_sampler", sampler.export_sampler());
         add("stats", sampler.stats());
+        add("create_lora_training_client", service.create_lora_training_client("org/tiny"));
+        add("create_training_client_from_state",
+            service.create_training_client_from_state("tinker://r/weights/a"));
+        CopyWeightsOptions copy;
+        copy.destination_project = "p";
+        add("copy_weights", service.copy_weights("tinker://r/weights/a", copy));
     }
     template <class T>
     void add(std::string name, Future<T> future) {
@@ -533,6 +570,9 @@ TEST_F(StatusTest, EveryPublicCallIsListedUnderItsNameAndANumberOfItsOwn) {
     for (auto const& name : calls.names) {
         EXPECT_THAT(notes->of(name), ElementsAre(Stage::starting)) << name;
     }
+    // What makes a training client holds its runtime until it ends.
+    for (auto const& cancel : calls.cancels) cancel();
+    run();
 }
 
 TEST_F(StatusTest, EveryPublicCallEndsAtTheDeadlineOfItsClient) {

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <tinkxx/call_options.hpp>
+#include <tinkxx/options.hpp>
+#include <tinkxx/runtime.hpp>
+#include <tinkxx/training_client.hpp>
+
+#include "client/sampling_impl.hpp"
+#include "client/training_pass.hpp"
+#include "service/training/model.hpp"
+#include "wire/training.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tinkxx {
+
+/// What a `TrainingClient` stands for.
+class TrainingClient::Impl {
+public:
+    Impl(Runtime its_runtime, std::shared_ptr<service::TrainingModel> its_model,
+         TracePropagator its_propagator, CallOptions its_call)
+        : runtime{std::move(its_runtime)},
+          model{std::move(its_model)},
+          propagator{std::move(its_propagator)},
+          call{std::move(its_call)} {}
+
+    /// Why no call can be made, or nothing.
+    [[nodiscard]] static std::optional<ErrorDetails> problem(
+        std::shared_ptr<Impl const> const& impl, std::string_view operation);
+
+    [[nodiscard]] Future<ForwardBackwardOutput> pass(std::string_view name,
+                                                     std::vector<Datum> const& data,
+                                                     Loss const& loss,
+                                                     client::Direction direction) const;
+    /// One submit with a JSON result.
+    template <class T>
+    [[nodiscard]] Future<T> submit(std::string_view name, service::Ticket ticket,
+                                   service::SubmitOrder order,
+                                   std::function<Result<T>(std::string_view)> decode) const;
+    [[nodiscard]] Future<wire::SavedForSampler> save_for_sampler(
+        std::string_view operation, wire::SaveWeightsForSampler request) const;
+    [[nodiscard]] static Future<LoadResult> load(std::shared_ptr<Impl const> const& impl,
+                                                 std::string_view operation,
+                                                 std::string_view replacement, std::string path,
+                                                 bool optimizer, std::string token);
+    [[nodiscard]] SamplingClient sampler(service::SamplerPlan plan) const {
+        return SamplingClient{std::make_shared<SamplingClient::Impl>(
+            runtime, std::make_shared<service::Sampler>(model->shared_handle(), std::move(plan)),
+            propagator)};
+    }
+
+    Runtime const runtime;  // released last: as the last handle it ends the loop
+    std::shared_ptr<service::TrainingModel> const model;
+    TracePropagator const propagator;
+    CallOptions const call;
+};
+
+}  // namespace tinkxx

@@ -1,0 +1,170 @@
+#include "client/training_pass.hpp"
+
+#include "service/training/combining.hpp"
+#include "wire/training.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace tinkxx::client {
+namespace {
+
+/// Whether an encoding has no words for part of a datum (R-TRAIN-37, R-TRAIN-38).
+bool beyond(Datum const& datum, wire::Encoding encoding) {
+    if (encoding == wire::Encoding::json) {
+        return !datum.model_input_spans.empty() || !datum.loss_fn_input_spans.empty();
+    }
+    return std::ranges::any_of(datum.model_input.chunks, [](ModelInputChunk const& chunk) {
+        return std::holds_alternative<ImageAssetPointerChunk>(chunk);
+    });
+}
+
+struct Written {
+    std::string_view model_id{};
+    std::span<Datum const> data{};
+    Loss const* loss{nullptr};
+    Direction direction{};
+    wire::Compression compression{};
+};
+
+Result<service::SubmitOrder> write_chunk(Written const& pass, service::Chunk const& chunk,
+                                         std::int64_t seq_id, wire::Encoding encoding) {
+    bool const forward_only = pass.direction == Direction::forward;
+    auto body = wire::encode_forward_backward({.model_id = pass.model_id,
+                                               .seq_id = seq_id,
+                                               .data = pass.data.subspan(chunk.first, chunk.count),
+                                               .loss = pass.loss,
+                                               .forward_only = forward_only},
+                                              encoding, pass.compression);
+    if (!body) return body.error();
+    service::SubmitOrder order;
+    order.path = wire::forward_backward_path(encoding, forward_only);
+    order.request_type = forward_only ? "Forward" : "ForwardBackward";
+    order.body = std::make_shared<std::string const>(std::move(body->bytes));
+    order.content_type = body->content_type;
+    order.content_encoding = body->content_encoding;
+    order.protobuf_result = true;
+    order.bytes = chunk.bytes;
+    order.step = true;
+    order.encoding = encoding;
+    return order;
+}
+
+/// Writes chunks anew, long after the call that gave the data has returned.
+class Rewriter {
+public:
+    Rewriter(service::TrainingModel const& model, std::span<Datum const> data, Loss loss,
+             Direction direction, Cut const& cut, std::int64_t first_seq_id)
+        : model_id_{model.id()},
+          compression_{model.compression()},
+          data_{data.begin(), data.end()},
+          loss_{std::move(loss)},
+          direction_{direction},
+          chunks_{cut.chunks},
+          first_seq_id_{first_seq_id} {
+        for (auto& datum : data_) datum.loss_fn_inputs.own();
+    }
+    [[nodiscard]] Result<service::SubmitOrder> write(std::size_t chunk,
+                                                     wire::Encoding encoding) const {
+        return write_chunk({model_id_, data_, &loss_, direction_, compression_}, chunks_[chunk],
+                           first_seq_id_ + static_cast<std::int64_t>(chunk), encoding);
+    }
+
+private:
+    std::string model_id_;
+    wire::Compression compression_;
+    std::vector<Datum> data_;
+    Loss loss_;
+    Direction direction_;
+    std::vector<service::Chunk> chunks_;
+    std::int64_t first_seq_id_;
+};
+
+}  // namespace
+
+Result<Cut> cut(service::TrainingModel const& model, std::span<Datum const> data, Loss const& loss,
+                Direction direction) {
+    auto const encoding = model.encodings()->current();
+    auto const found = std::ranges::find_if(
+        data, [encoding](Datum const& datum) { return beyond(datum, encoding); });
+    if (found != data.end()) {
+        // Written up to there for its error, so that no id is taken for what cannot be sent.
+        auto const until = static_cast<std::size_t>(found - data.begin()) + 1;
+        auto const tried =
+            wire::encode_forward_backward({.model_id = model.id(),
+                                           .data = data.first(until),
+                                           .loss = &loss,
+                                           .forward_only = direction == Direction::forward},
+                                          encoding, wire::Compression::none);
+        if (!tried) return tried.error();
+    }
+    return Cut{.chunks = service::split(data, encoding, model.caps()), .encoding = encoding};
+}
+
+Result<service::PassPlan> write_pass(service::TrainingModel const& model, std::string_view name,
+                                     std::span<Datum const> data, Loss const& loss,
+                                     Direction direction, Cut const& cut,
+                                     std::int64_t first_seq_id) {
+    service::PassPlan plan;
+    plan.name = name;
+    plan.parallel = model.parallel();
+    plan.encodings = model.encodings();
+    plan.submits.reserve(cut.chunks.size());
+    for (std::size_t i = 0; i < cut.chunks.size(); ++i) {
+        auto order =
+            write_chunk({model.id(), data, &loss, direction, model.compression()}, cut.chunks[i],
+                        first_seq_id + static_cast<std::int64_t>(i), cut.encoding);
+        if (!order) return order.error();
+        plan.submits.push_back(*std::move(order));
+    }
+    if (!plan.encodings->decided()) {
+        plan.recode = [rewriter = std::make_shared<Rewriter const>(model, data, loss, direction,
+                                                                   cut, first_seq_id)](
+                          std::size_t chunk, wire::Encoding encoding) {
+            return rewriter->write(chunk, encoding);
+        };
+    }
+    return plan;
+}
+
+Result<ForwardBackwardOutput> read_pass(service::TrainingModel const& model, std::string_view name,
+                                        std::vector<service::FutureResult> const& results) {
+    constexpr std::string_view answer = "retrieve_future";
+    std::vector<ForwardBackwardOutput> chunks;
+    chunks.reserve(results.size());
+    for (auto const& result : results) {
+        auto chunk = result.protobuf ? wire::decode_forward_backward_proto(answer, result.view())
+                                     : wire::decode_forward_backward_json(answer, result.view());
+        if (!chunk) return chunk.error();
+        chunks.push_back(*std::move(chunk));
+    }
+    auto combined = service::combine(std::move(chunks));
+    auto& http = model.shared().http();
+    for (auto& line : combined.warnings) {
+        http.log(LogLevel::warning, std::string{name} + ": " + line);
+    }
+    for (auto& line : combined.notes) http.log(LogLevel::debug, std::string{name} + ": " + line);
+    return std::move(combined.output);
+}
+
+service::SubmitOrder json_submit(std::string_view path, std::string_view request_type,
+                                 std::string body) {
+    service::SubmitOrder order;
+    order.path = path;
+    order.request_type = request_type;
+    order.body = std::make_shared<std::string const>(std::move(body));
+    return order;
+}
+
+service::PassPlan one_submit(service::TrainingModel const& model, std::string_view name,
+                             service::Ticket ticket, service::SubmitOrder order) {
+    service::PassPlan plan;
+    plan.name = name;
+    plan.ticket = std::move(ticket);
+    plan.submits.push_back(std::move(order));
+    plan.encodings = model.encodings();
+    return plan;
+}
+
+}  // namespace tinkxx::client

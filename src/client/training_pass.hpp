@@ -1,0 +1,52 @@
+#pragma once
+
+#include <tinkxx/result.hpp>
+#include <tinkxx/types/training.hpp>
+
+#include "service/training/chunking.hpp"
+#include "service/training/model.hpp"
+#include "service/training/pass.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tinkxx::client {
+
+/// Whether a forward pass alone, or a backward pass too.
+enum class Direction : std::uint8_t { forward, both };
+
+/// How data travel: cut for an encoding, which they all can be written in.
+struct Cut {
+    std::vector<service::Chunk> chunks{};
+    wire::Encoding encoding{};
+};
+/// Cuts data for the encoding in use; or says what it has no words for. Any thread.
+[[nodiscard]] Result<Cut> cut(service::TrainingModel const& model, std::span<Datum const> data,
+                              Loss const& loss, Direction direction);
+
+/// Writes a pass, on the thread that calls this; all but its turn. While it is not known how the
+/// server wants it written a copy of the data is kept.
+[[nodiscard]] Result<service::PassPlan> write_pass(service::TrainingModel const& model,
+                                                   std::string_view name,
+                                                   std::span<Datum const> data, Loss const& loss,
+                                                   Direction direction, Cut const& cut,
+                                                   std::int64_t first_seq_id);
+
+/// Reads the results of a pass, and puts them together. Any thread.
+[[nodiscard]] Result<ForwardBackwardOutput> read_pass(
+    service::TrainingModel const& model, std::string_view name,
+    std::vector<service::FutureResult> const& results);
+
+/// A submit with a JSON body.
+[[nodiscard]] service::SubmitOrder json_submit(std::string_view path, std::string_view request_type,
+                                               std::string body);
+/// A pass of one such submit.
+[[nodiscard]] service::PassPlan one_submit(service::TrainingModel const& model,
+                                           std::string_view name, service::Ticket ticket,
+                                           service::SubmitOrder order);
+
+}  // namespace tinkxx::client

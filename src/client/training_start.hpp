@@ -1,0 +1,79 @@
+#pragma once
+
+#include <tinkxx/call_options.hpp>
+#include <tinkxx/future.hpp>
+#include <tinkxx/types/training.hpp>
+
+#include "client/http_order.hpp"
+#include "client/request_operation.hpp"
+#include "service/training/model.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace tinkxx::client {
+
+using Shared = std::shared_ptr<service::SamplingShared>;
+using Model = std::shared_ptr<service::TrainingModel>;
+
+/// Posts a JSON body and reads the JSON of the answer. Any thread.
+template <class T>
+[[nodiscard]] Future<T> ask_json(Runtime const& runtime, Shared shared, std::string_view name,
+                                 std::string path, std::string body, CallOptions const& call,
+                                 Result<T> (*decode)(std::string_view)) {
+    Promise<T> promise{runtime};
+    auto future = promise.get_future();
+    auto const operation = std::make_shared<RequestOperation<T>>(
+        std::move(shared), nullptr, std::string{name},
+        [path = std::move(path), body = std::move(body)](service::SamplingShared& ready) {
+            return post_order(ready.http(), path, body, Purpose::train);
+        },
+        service::Repeat::submit_loop,
+        [decode](HttpResponse const& response) { return decode(response.body); },
+        std::move(promise));
+    operation->set_call(call.deadline, call.metadata);
+    operation->launch();
+    return future;
+}
+
+/// A model to be created.
+struct NewModel {
+    /// Names the call in messages.
+    std::string operation{};
+    std::string base_model{};
+    LoraConfig lora{};
+    OptimizerConfig optimizer{};
+    std::optional<UserMetadata> user_metadata{};
+};
+[[nodiscard]] Future<Model> create_model(Runtime const& runtime, Shared session, NewModel model);
+
+/// A model to be created from a checkpoint.
+struct SavedModel {
+    std::string operation{};
+    std::string path{};
+    /// Whether the state of the optimizer is restored too.
+    bool with_optimizer{false};
+    /// Empty: that of the checkpoint.
+    std::string base_model{};
+    /// Empty: Adam.
+    std::optional<OptimizerConfig> optimizer{};
+    std::optional<UserMetadata> user_metadata{};
+    /// Of the owner of the checkpoint; empty if that is ours. A secret.
+    std::string token{};
+};
+/// `lookup` is where the checkpoint is looked up: a core without a session, with the token as its
+/// credential if there is one (R-TRAIN-83).
+[[nodiscard]] Future<Model> create_model_from(Runtime const& runtime, Shared const& session,
+                                              Shared const& lookup, SavedModel saved);
+
+/// Loads a checkpoint into a model. Any thread.
+[[nodiscard]] Future<LoadResult> load_weights(Runtime const& runtime, Model const& model,
+                                              std::string_view operation, CallOptions call,
+                                              Headers headers, std::string path, bool optimizer,
+                                              std::string token);
+
+}  // namespace tinkxx::client

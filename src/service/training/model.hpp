@@ -1,0 +1,68 @@
+#pragma once
+
+#include <tinkxx/types/training.hpp>
+
+#include "service/futures/queue_state_reporter.hpp"
+#include "service/sampling/sampling_shared.hpp"
+#include "service/training/chunking.hpp"
+#include "service/training/encoding_choice.hpp"
+#include "service/training/turns.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tinkxx::service {
+
+/// A model that is being trained: its id, the order of its requests, and how they are made. Made
+/// on the loop once the holder is ready; what does not say otherwise may be read by any thread.
+class TrainingModel final : public std::enable_shared_from_this<TrainingModel> {
+public:
+    TrainingModel(std::shared_ptr<SamplingShared> shared, std::string id,
+                  std::optional<OptimizerConfig> optimizer);
+
+    [[nodiscard]] SamplingShared& shared() const noexcept { return *shared_; }
+    [[nodiscard]] std::shared_ptr<SamplingShared> const& shared_handle() const noexcept {
+        return shared_;
+    }
+    [[nodiscard]] Scheduler& scheduler() const noexcept { return shared_->scheduler(); }
+    [[nodiscard]] std::string const& id() const noexcept { return id_; }
+    /// Empty if it is not known.
+    [[nodiscard]] std::optional<OptimizerConfig> const& optimizer() const noexcept {
+        return optimizer_;
+    }
+    [[nodiscard]] ChunkCaps caps() const noexcept { return caps_; }
+    [[nodiscard]] bool parallel() const noexcept { return parallel_; }
+    [[nodiscard]] wire::Compression compression() const noexcept { return compression_; }
+    [[nodiscard]] std::shared_ptr<EncodingChoice> const& encodings() const noexcept {
+        return encodings_;
+    }
+
+    /// The next ids of the model (R-TRAIN-10).
+    [[nodiscard]] Ticket take(std::size_t submits) const {
+        return Ticket{desk_, desk_->take(static_cast<std::int64_t>(submits))};
+    }
+    /// For those who look on.
+    [[nodiscard]] TurnDesk& desk() const noexcept { return *desk_; }
+    /// True for the first who asks.
+    [[nodiscard]] bool first_deprecated_load() noexcept { return !load_warned_.exchange(true); }
+
+    /// Loop thread only.
+    [[nodiscard]] QueueStateReporter& reporter() noexcept { return reporter_; }
+
+private:
+    std::shared_ptr<SamplingShared> const shared_;
+    std::string const id_;
+    std::optional<OptimizerConfig> const optimizer_;
+    ChunkCaps const caps_;
+    bool const parallel_;
+    wire::Compression const compression_;
+    std::shared_ptr<EncodingChoice> const encodings_;
+    std::shared_ptr<TurnDesk> const desk_;
+    QueueStateReporter reporter_{training_queue};
+    std::atomic<bool> load_warned_{false};
+};
+
+}  // namespace tinkxx::service

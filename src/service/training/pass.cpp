@@ -1,0 +1,206 @@
+#include "service/training/pass.hpp"
+
+#include "service/http/http_error.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tinkxx::service {
+
+/// A submit that is written anew, on its way through the callback executor. The owner belongs to
+/// the loop, the rest to whoever has the turn.
+struct Pass::Recoding {
+    Pass* owner{nullptr};
+    std::size_t index{0};
+    wire::Encoding encoding{};
+    std::function<Result<SubmitOrder>(std::size_t, wire::Encoding)> recode{};
+    std::optional<Result<SubmitOrder>> order{};
+};
+
+void Pass::start(PassPlan plan) {
+    plan_ = std::move(plan);
+    auto const count = plan_.submits.size();
+    headers_ = std::make_shared<Headers const>(std::move(plan_.headers));
+    order_.emplace(count, plan_.parallel);
+    submissions_.clear();
+    submissions_.resize(count);
+    results_.clear();
+    results_.resize(count);
+    results_left_ = count;
+    refusals_.assign(count, std::nullopt);
+    waits_for_turn_ = plan_.ticket && !plan_.ticket.enter(*this, plan_.name);
+    if (waits_for_turn_) return listener_->on_standing();
+    on_turn();
+}
+
+void Pass::on_turn() {
+    waits_for_turn_ = false;
+    if (shared_->ending()) return;  // the end comes to everyone in turn
+    auto const next = order_->begin();
+    for (auto i = next.first; i < next.first + next.count; ++i) submit(i);
+}
+
+void Pass::submit(std::size_t index) {
+    if (!submissions_[index]) {
+        Submission::Listener& listener = *this;
+        submissions_[index] =
+            std::make_unique<Submission>(*shared_, listener, index, headers_, plan_.metadata);
+    }
+    auto& order = plan_.submits[index];
+    if (plan_.encodings && plan_.recode && plan_.encodings->decided() &&
+        order.encoding != plan_.encodings->current()) {
+        return recode(index, plan_.encodings->current(), std::nullopt);
+    }
+    submissions_[index]->start(order, judgement(order));
+}
+
+Submission::Judgement Pass::judgement(SubmitOrder const& order) const {
+    Submission::Judgement made;
+    if (!plan_.encodings) return made;
+    bool const tried = plan_.recode && !plan_.encodings->decided();
+    made.plain_500_ends = tried && order.encoding == wire::Encoding::protobuf;
+    bool const old =
+        plan_.encodings->old_server() || (tried && order.encoding == wire::Encoding::json);
+    made.repeat_if_seen = !order.step || shared_->settings().repeat_steps.value_or(!old);
+    return made;
+}
+
+void Pass::recode(std::size_t index, wire::Encoding encoding, std::optional<Error> refusal) {
+    refusals_[index] = std::move(refusal);
+    auto const job = std::make_shared<Recoding>();
+    job->owner = this;
+    job->index = index;
+    job->encoding = encoding;
+    job->recode = plan_.recode;
+    recodings_.push_back(job);
+    auto& runtime = shared_->http().runtime();
+    runtime.run_callback([job, core = runtime.shared_from_this()] {
+        job->order.emplace(job->recode(job->index, job->encoding));
+        core->scheduler().post([job] {
+            if (job->owner != nullptr) job->owner->recoded(*job);
+        });
+    });
+    listener_->on_standing();
+}
+
+void Pass::recoded(Recoding& job) {
+    std::erase_if(recodings_, [&job](auto const& each) { return each.get() == &job; });
+    if (shared_->ending()) return;
+    if (!*job.order) {
+        // What cannot be said in the other encoding was refused in the first.
+        return fail(refusals_[job.index].value_or(job.order->error()));
+    }
+    auto& order = plan_.submits[job.index];
+    order = **job.order;
+    submissions_[job.index]->start(order, judgement(order));
+}
+
+void Pass::on_accepted(Submission& from) {
+    auto& order = plan_.submits[from.index()];
+    if (order.encoding && plan_.encodings->accepted(*order.encoding) &&
+        order.encoding == wire::Encoding::json) {
+        shared_->http().log(LogLevel::info,
+                            "the server takes forward and backward passes as JSON only; they are "
+                            "sent so from here on");
+    }
+    order = {};  // the body is not needed any more
+    auto const next = order_->on_accepted();
+    if (order_->complete()) plan_.recode = {};
+    if (next) submit(*next);
+    if (plan_.ticket) plan_.ticket.ended();
+    listener_->on_standing();
+}
+
+void Pass::on_refused(Submission& from, Error error) {
+    auto const index = from.index();
+    auto const encoding = plan_.submits[index].encoding;
+    if (encoding && plan_.recode && !refusals_[index]) {
+        if (auto const other = plan_.encodings->refused(*encoding, error)) {
+            return recode(index, *other, std::move(error));
+        }
+    }
+    // A request that is refused in both encodings is at fault itself: the first answer counts.
+    bool const refused =
+        error.kind() == ErrorKind::status && !is_passing(error.http_status().value_or(0));
+    fail(refused ? refusals_[index].value_or(error) : error);
+}
+
+void Pass::on_result(Submission& from, FutureResult result) {
+    results_[from.index()] = std::move(result);
+    if (--results_left_ > 0) return listener_->on_standing();
+    std::vector<FutureResult> all;
+    all.reserve(results_.size());
+    for (auto& each : results_) all.push_back(*std::move(each));
+    listener_->on_results(std::move(all));
+}
+
+void Pass::on_failed(Submission& from, Error error) {
+    auto details = error.details();
+    if (details.request_id.empty()) details.request_id = from.request_id();
+    fail(Error{std::move(details)});
+}
+
+void Pass::on_queue_state(Submission& from, QueueState state, std::string const& reason) {
+    listener_->on_queue_state(from, state, reason);
+}
+
+void Pass::fail(Error error) {
+    cancel();
+    listener_->on_error(std::move(error));
+}
+
+void Pass::cancel() noexcept {
+    for (auto const& job : std::exchange(recodings_, {})) job->owner = nullptr;
+    // Requests first: whoever has the next turn should find the connection free.
+    submissions_.clear();
+    waits_for_turn_ = false;
+    auto const ticket = std::move(plan_.ticket);
+    plan_.submits.clear();
+    plan_.recode = {};
+}
+
+Submission const* Pass::shown() const noexcept {
+    Submission const* newest = nullptr;
+    for (std::size_t i = 0; i < submissions_.size(); ++i) {
+        if (!submissions_[i] || results_[i]) continue;
+        // What is not accepted holds up the rest.
+        if (submissions_[i]->request_id().empty()) return submissions_[i].get();
+        if (newest == nullptr) newest = submissions_[i].get();
+    }
+    return newest;
+}
+
+Stage Pass::stage() const noexcept {
+    if (waits_for_turn_) return Stage::waiting_for_turn;
+    if (!recodings_.empty()) return Stage::encoding;
+    auto const* const one = shown();
+    return one != nullptr ? one->stage() : Stage::submitting;
+}
+
+void Pass::describe(OperationStatus& status, TimePoint now) const {
+    if (waits_for_turn_) {
+        auto const& turns = plan_.ticket.turns();
+        auto const holder = turns.holder();
+        status.why =
+            "request " + std::to_string(turns.turn() + 1) + " of the model is not submitted yet";
+        if (!holder.empty()) status.why += ": " + std::string{holder};
+        status.why += "; this is request " + std::to_string(plan_.ticket.seq_id(0));
+        return;
+    }
+    if (!recodings_.empty()) {
+        status.why = "its data are written in the encoding that the server takes";
+        return;
+    }
+    auto const* const one = shown();
+    if (one == nullptr) return;
+    one->describe(status, now);
+    auto const count = submissions_.size();
+    if (count == 1) return;
+    auto const done = static_cast<std::size_t>(
+        std::ranges::count_if(results_, [](auto const& each) { return each.has_value(); }));
+    status.why += "; of " + std::to_string(count) + " chunks " +
+                  std::to_string(order_->accepted()) + " are accepted, " + std::to_string(done) +
+                  " done; this is chunk " + std::to_string(one->index() + 1);
+}
+
+}  // namespace tinkxx::service

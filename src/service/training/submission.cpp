@@ -1,0 +1,146 @@
+#include "service/training/submission.hpp"
+
+#include "service/futures/standing.hpp"
+#include "wire/sample.hpp"
+
+#include <utility>
+
+namespace tinkxx::service {
+
+Submission::Submission(SamplingShared& shared, Listener& listener, std::size_t index,
+                       std::shared_ptr<Headers const> headers, Metadata metadata)
+    : shared_{&shared},
+      listener_{&listener},
+      index_{index},
+      headers_{std::move(headers)},
+      metadata_{std::move(metadata)} {}
+
+void Submission::start(SubmitOrder const& order, Judgement judgement) {
+    order_ = order;
+    judgement_ = judgement;
+    request_type_ = order.request_type;
+    protobuf_result_ = order.protobuf_result;
+    if (order.bytes > 0 && !shared_->forward_backward_bytes().acquire(*this, order.bytes)) {
+        return listener_->on_standing();
+    }
+    on_permit();
+}
+
+void Submission::on_permit() {
+    if (order_.bytes > 0) permit_ = Permit{shared_->forward_backward_bytes(), order_.bytes};
+    if (shared_->ending()) return;  // the end comes to everyone in turn
+    submit();
+}
+
+void Submission::submit() {
+    auto& http = shared_->http();
+    HttpOrder order;
+    order.operation = {
+        .method = "POST", .path = std::string{order_.path}, .feature = std::string{order_.feature}};
+    auto const& config = http.config();
+    order.url = config.endpoint.url(order_.path, config.query, {});
+    order.common_headers = http.json_headers();
+    if (order_.content_type != "application/json") {
+        auto lines = *order.common_headers;
+        lines.set("Content-Type", std::string{order_.content_type});
+        order.common_headers = std::make_shared<Headers const>(std::move(lines));
+    }
+    order.headers = *headers_;
+    if (!order_.content_encoding.empty()) {
+        order.headers.add("Content-Encoding", std::string{order_.content_encoding});
+    }
+    order.body.tail = order_.body;
+    order.purpose = Purpose::train;
+    order.timeouts = config.timeouts;
+    order.max_retries = order_.http_retries ? config.max_retries : 0;
+    order.plain_500_ends = judgement_.plain_500_ends;
+    order.repeat_if_seen = judgement_.repeat_if_seen;
+    order.metadata = metadata_;
+    order.secret = order_.secret;
+    started_ = shared_->scheduler().now();
+    ServiceCall::Listener& listener = *this;
+    request_.emplace<ServiceCall>(shared_->context(), listener)
+        .start(std::move(order), order_.repeat);
+    listener_->on_standing();
+}
+
+void Submission::on_response(HttpResponse response) {
+    auto submitted = wire::decode_submitted(response.body, order_.path);
+    if (!submitted) {
+        auto const error = submitted.error();
+        request_.emplace<std::monostate>();
+        permit_.release();
+        return listener_->on_refused(*this, error);
+    }
+    request_id_ = std::move(submitted->request_id);
+    std::optional<FutureResult> inlined;
+    if (!submitted->result.empty()) {  // some servers answer at once
+        inlined.emplace();
+        inlined->offset = static_cast<std::size_t>(submitted->result.data() - response.body.data());
+        inlined->size = submitted->result.size();
+        inlined->body = std::move(response.body);
+    }
+    request_.emplace<std::monostate>();
+    order_ = {};
+    permit_.release();
+    if (!inlined) poll();
+    listener_->on_accepted(*this);
+    if (inlined) listener_->on_result(*this, *std::move(inlined));
+}
+
+void Submission::on_error(Error error) {
+    bool const accepted = std::holds_alternative<FuturePoll>(request_);
+    request_.emplace<std::monostate>();
+    permit_.release();
+    if (accepted) return listener_->on_failed(*this, std::move(error));
+    listener_->on_refused(*this, std::move(error));
+}
+
+void Submission::poll() {
+    FutureOrder order;
+    order.request_id = request_id_;
+    order.request_type = request_type_;
+    order.protobuf_wanted = protobuf_result_;
+    order.submit_roundtrip = shared_->scheduler().now() - started_;
+    order.headers = *headers_;
+    order.metadata = metadata_;
+    FuturePoll::Listener& listener = *this;
+    request_.emplace<FuturePoll>(shared_->futures(), listener).start(std::move(order));
+}
+
+void Submission::on_result(FutureResult result) {
+    request_.emplace<std::monostate>();
+    listener_->on_result(*this, std::move(result));
+}
+
+void Submission::on_queue_state(QueueState state, std::string const& reason) {
+    queue_state_ = state;
+    queue_reason_ = reason;
+    listener_->on_queue_state(*this, state, reason);
+}
+
+Stage Submission::stage() const noexcept {
+    if (waits()) return Stage::waiting_for_bytes;
+    if (auto const* call = std::get_if<ServiceCall>(&request_)) return stage_of(call->doing());
+    if (auto const* poll = std::get_if<FuturePoll>(&request_)) return stage_of(*poll);
+    return Stage::decoding;
+}
+
+void Submission::describe(OperationStatus& status, TimePoint now) const {
+    status.request_id = request_id_;
+    status.queue_state = queue_state_;
+    status.queue_reason = queue_reason_;
+    if (waits()) {
+        status.why =
+            "other chunks are being submitted (ChunkLimits::bytes_in_flight); this one "
+            "counts " +
+            std::to_string(order_.bytes) + " bytes";
+    } else if (auto const* call = std::get_if<ServiceCall>(&request_)) {
+        status.attempt = call->standing().attempt;
+        service::describe(status, *call, now);
+    } else if (auto const* poll = std::get_if<FuturePoll>(&request_)) {
+        service::describe(status, *poll, shared_->http(), now);
+    }
+}
+
+}  // namespace tinkxx::service
