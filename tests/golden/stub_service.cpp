@@ -4,6 +4,7 @@
 #include "support/logging_runtime.hpp"
 
 #include <unistd.h>
+#include <algorithm>
 #include <cstdlib>
 
 namespace tinkxx::golden {
@@ -99,6 +100,7 @@ StubService::StubService(value const& recording)
     runs_command_ = variables.contains("TINKER_CREDENTIAL_CMD");
     circumstances_.emplace(variables);
     if (auto const given = member<std::string>(recording, "base_path")) base_path_ = *given;
+    if (version_ == "0.7.0") flags_["parallel_fwdbwd_chunks"] = false;
     merge(flags_, find(recording, "client_config"));
     merge(dynamic_, find(recording, "dynamic_config"));
     transport->otherwise([this](SentRequest const& request) { return answer(request); });
@@ -117,15 +119,23 @@ void StubService::script(std::string const& path, Reply reply, int times) {
     script_[path].emplace_back(std::move(reply), times);
 }
 
+void StubService::script_request(value const& request) {
+    auto const path = text(request, "path");
+    script(path.substr(0, path.find('?')), reply_of(request.at("response")));
+}
+
 void StubService::script_requests(value const& recording) {
-    for (auto const& request : recording.at("requests").as_array()) {
-        auto const path = text(request, "path");
-        script(path.substr(0, path.find('?')), reply_of(request.at("response")));
-    }
+    for (auto const& request : recording.at("requests").as_array()) script_request(request);
 }
 
 void StubService::script_answers(value const& recording) {
-    for (auto const& rule : recording.at("answers").as_array()) {
+    auto const& answers = recording.at("answers").as_array();
+    std::vector<value> rules{answers.begin(), answers.end()};
+    // The first of several chunks is submitted, and asked for, last (R-TRAIN-32).
+    std::ranges::stable_sort(rules, {}, [&rules](value const& rule) {
+        return rules.size() > 1 && member<int>(rule, "seq_id") == 1;
+    });
+    for (auto const& rule : rules) {
         for (auto const& step : rule.at("then").as_array()) {
             script(text(rule, "to"), reply_of(step.at("answer")), value_to<int>(step.at("times")));
         }
@@ -149,6 +159,11 @@ std::optional<Reply> StubService::answer(SentRequest const& request) {
             {{"detail", {{{"loc", {"body", "topk_sample_logprobs"}}, {"msg", "not permitted"}}}}},
             422);
     }
+    if (refuse_newest_ && request.path.ends_with("/create_model")) {
+        refuse_newest_ = false;
+        return json_reply(
+            {{"detail", {{{"loc", {"body", "optimizer_config"}}, {"msg", "not permitted"}}}}}, 422);
+    }
     log_.push_back(request);
     if (held_.contains(request.path)) return std::nullopt;
     auto& steps = script_[request.path];
@@ -167,6 +182,9 @@ std::optional<Reply> StubService::answer(SentRequest const& request) {
 
 Reply StubService::result_of(std::string const& request_id) const {
     auto const found = samples_.find(request_id);
+    if (auto const other = results_.find(request_id); other != results_.end()) {
+        return json_reply(other->second);
+    }
     if (found == samples_.end()) return json_reply(boost::json::object{});
     if (version_ == "0.7.0") {
         boost::json::object const sequence{
@@ -179,6 +197,12 @@ Reply StubService::result_of(std::string const& request_id) const {
     reply.headers.add("Content-Type", "application/x-protobuf");
     for (auto i = found->second; i > 0; --i) reply.body += sequence_bytes;
     return reply;
+}
+
+Reply StubService::promise(boost::json::value result) {
+    auto const id = "req-" + std::to_string(promises_++);
+    results_[id] = std::move(result);
+    return json_reply({{"request_id", id}});
 }
 
 std::optional<Reply> StubService::usual(SentRequest const& request) {
@@ -219,9 +243,25 @@ std::optional<Reply> StubService::usual(SentRequest const& request) {
     }
     if (path == "healthz") return json_reply({{"status", "ok"}});
     if (path == "telemetry") return json_reply({{"status", "accepted"}});
-    if (path == "optim_step" || path == "save_weights" || path == "create_model" ||
-        path == "forward_backward") {
-        return json_reply({{"request_id", "req-" + std::to_string(promises_++)}});
+    if (path == "create_model") {
+        auto const seq = value_to<std::int64_t>(body().at("model_seq_id"));
+        return promise({{"model_id", session_id_ + ":train:" + std::to_string(seq)}});
+    }
+    if (path == "optim_step") return promise({{"metrics", nullptr}});
+    if (path == "save_weights") {
+        return promise({{"path", "tinker://" + text(body(), "model_id") + "/weights/" +
+                                     text(body(), "path")}});
+    }
+    if (path == "save_weights_for_sampler") {
+        auto const name = member<std::string>(body(), "path").value_or("");
+        return promise(
+            {{"path", "tinker://" + text(body(), "model_id") + "/sampler_weights/" + name}});
+    }
+    if (path == "load_weights") return promise({{"type", path}});
+    if (path == "forward_backward" || path == "forward") {
+        return promise({{"loss_fn_output_type", "CrossEntropyLossReturn"},
+                        {"loss_fn_outputs", boost::json::array{}},
+                        {"metrics", boost::json::object{}}});
     }
     return json_reply({{"detail", "Not Found"}}, 404);
 }

@@ -48,14 +48,15 @@ public:
     [[nodiscard]] ClientOptions options() const;
 
     void script(std::string const& path, testing::Reply reply, int times = 1);
-    /// The answers to the requests of a call, and those of a scripted response.
+    /// The answer to one recorded request, and those of a scripted response.
+    void script_request(value const& request);
     void script_requests(value const& recording);
     void script_answers(value const& recording);
     /// Answers at that path are held back.
     void hold(std::string path) { held_.insert(std::move(path)); }
     /// What create_sampling_session answers next, in place of the usual id.
     void name_sampler(std::string id) { sampler_ = std::move(id); }
-    /// The first sample is refused as by a server that does not know its newest members.
+    /// The first sample, or model, is refused as by a server that does not know its newest members.
     void refuse_newest_members() { refuse_newest_ = true; }
 
     /// What came so far belongs to the set-up.
@@ -89,6 +90,7 @@ private:
     [[nodiscard]] std::optional<testing::Reply> answer(testing::SentRequest const& request);
     [[nodiscard]] std::optional<testing::Reply> usual(testing::SentRequest const& request);
     [[nodiscard]] testing::Reply result_of(std::string const& request_id) const;
+    [[nodiscard]] testing::Reply promise(boost::json::value result);
 
     std::map<std::string, std::deque<std::pair<testing::Reply, int>>> script_{};
     std::set<std::string> held_{};
@@ -100,7 +102,8 @@ private:
     std::string sampler_{};
     boost::json::object flags_{{"use_pyqwest_transport", false}};
     boost::json::object dynamic_{{"refresh_interval_sec", 300}};
-    std::map<std::string, std::int64_t> samples_{};  // by the ids given out for them
+    std::map<std::string, std::int64_t> samples_{};        // by the ids given out for them
+    std::map<std::string, boost::json::value> results_{};  // of others, likewise
     int promises_{0};
     bool refuse_newest_{false};
     bool runs_command_{false};

@@ -10,8 +10,11 @@
 #include "service/http/retry_after.hpp"
 #include "service/retry/retry_delay.hpp"
 #include "service/session/submit_retry.hpp"
+#include "service/training/chunking.hpp"
+#include "service/training/combining.hpp"
 #include "wire/jwt.hpp"
 #include "wire/sample.hpp"
+#include "wire/tensor.hpp"
 
 #include <gtest/gtest.h>
 
@@ -231,12 +234,64 @@ void sampling_retry_delay(value const& vector) {
     }
 }
 
+void chunk_splits(value const& vector) {
+    std::vector<std::int64_t> sizes;
+    for (auto const& run : vector.at("item_bytes_rle").as_array()) {
+        sizes.insert(sizes.end(), value_to<std::size_t>(run.at(1)),
+                     value_to<std::int64_t>(run.at(0)));
+    }
+    std::vector<std::size_t> lengths;
+    for (auto const& chunk :
+         service::split_sizes(sizes, {.items = value_to<std::int64_t>(vector.at("max_len")),
+                                     .bytes = value_to<std::int64_t>(vector.at("max_bytes"))})) {
+        lengths.push_back(chunk.count);
+    }
+    EXPECT_EQ(lengths, value_to<std::vector<std::size_t>>(vector.at("chunk_lengths")));
+}
+
+Datum datum(value const& json) {
+    Datum out{.model_input = model_input(json.at("model_input"))};
+    for (auto const& input : json.at("loss_fn_inputs").as_object()) {
+        std::string const name{input.key()};
+        if (text(input.value(), "kind") == "list") {
+            out.loss_fn_inputs.set(name, value_to<std::vector<double>>(input.value().at("data")));
+        } else {
+            wire::JsonIn::Failure failure;
+            out.loss_fn_inputs.set(name, wire::JsonIn{&input.value(), failure}.as<TensorData>());
+            EXPECT_FALSE(failure.noted);
+        }
+    }
+    return out;
+}
+
+void fwdbwd_estimate_bytes(value const& vector) {
+    EXPECT_EQ(service::estimate_bytes(datum(vector.at("datum")), wire::Encoding::protobuf),
+              value_to<std::int64_t>(vector.at("bytes")));
+}
+
+void metric_hash(value const& vector) {
+    auto const values = value_to<std::vector<double>>(vector.at("values"));
+    ASSERT_EQ(text(vector, "reduction"), "hash2");
+    EXPECT_EQ(service::reduce_hash2(values), value_to<std::uint64_t>(vector.at("result")));
+}
+
+void metric_reductions_known(value const& vector) {
+    for (auto const& name : vector.as_array()) {
+        auto const known = service::known_reductions();
+        EXPECT_NE(std::ranges::find(known, value_to<std::string>(name)), known.end()) << name;
+    }
+}
+
 std::map<std::string, std::function<void(value const&)>> const& known_sections() {
     static std::map<std::string, std::function<void(value const&)>> const known{
+        {"chunk_splits", chunk_splits},
         {"dmel_length", dmel_length},
+        {"fwdbwd_estimate_bytes", fwdbwd_estimate_bytes},
         {"http_retry_delay", http_retry_delay},
         {"http_should_retry", http_should_retry},
         {"jwt_expiry", jwt_expiry},
+        {"metric_hash", metric_hash},
+        {"metric_reductions_known", metric_reductions_known},
         {"query_string", query_string},
         {"retry_after", retry_after},
         {"retry_config_defaults", retry_config_defaults},
@@ -251,7 +306,7 @@ std::map<std::string, std::function<void(value const&)>> const& known_sections()
 class GoldenVectors : public ::testing::TestWithParam<std::string> {};
 
 // R-RETRY-03, R-RETRY-30, R-RETRY-70, R-RETRY-71, R-RETRY-80, R-EXT-90, R-WIRE-02, R-WIRE-08
-// R-SAMP-27, R-AUTH-11, R-AUTH-13
+// R-SAMP-27, R-AUTH-11, R-AUTH-13, R-TRAIN-20, R-TRAIN-22, R-TRAIN-42
 TEST_P(GoldenVectors, AreThoseOfTheOfficialSdk) {
     auto const& section = GetParam();
     auto const found = known_sections().find(section);
@@ -266,6 +321,32 @@ TEST_P(GoldenVectors, AreThoseOfTheOfficialSdk) {
     for (auto const& vector : vectors) {
         SCOPED_TRACE(boost::json::serialize(vector).substr(0, 500));
         found->second(vector);
+    }
+}
+
+// The vectors of a section that describe an older release.
+boost::json::array old_vectors(std::string const& section, std::string_view release) {
+    auto const all = load("delays.json");
+    for (auto const& entry : all.at(section).as_array()) {
+        for (auto const& version : entry.at("versions").as_array()) {
+            if (version.as_string() == release) return entry.at("vectors").as_array();
+        }
+    }
+    return {};
+}
+
+TEST(GoldenOldVectors, EstimatesOfJsonAreThoseOfTheReleaseThatSentIt) {  // R-TRAIN-22
+    for (auto const& vector : old_vectors("fwdbwd_estimate_bytes", "0.7.0")) {
+        EXPECT_EQ(service::estimate_bytes(datum(vector.at("datum")), wire::Encoding::json),
+                  value_to<std::int64_t>(vector.at("bytes")));
+    }
+}
+
+TEST(GoldenOldVectors, HashesAreThoseOfTheReleaseThatHadThem) {  // R-TRAIN-42
+    for (auto const& vector : old_vectors("metric_hash", "0.25.0")) {
+        auto const values = value_to<std::vector<double>>(vector.at("values"));
+        EXPECT_EQ(service::reduce_hash_unordered(values),
+                  value_to<std::int64_t>(vector.at("result")));
     }
 }
 

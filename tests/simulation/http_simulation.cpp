@@ -175,7 +175,10 @@ private:
         ++outcome_.failed;
         bool const spent = error.stopped() == RetryEnd::attempts_spent &&
                            error.details().attempts == call.max_retries + 1;
-        if (!spent && error.stopped() != RetryEnd::permanent) {
+        // What a proxy rejects is for the submit loop to repeat (R-RETRY-75).
+        bool const rejected = std::string_view{error.what()}.find(
+                                  "400 bad request without a body") != std::string_view::npos;
+        if (!spent && !rejected && error.stopped() != RetryEnd::permanent) {
             problem("a call gave up early: " + std::string{error.what()});
         }
         if (std::string{error.what()}.find("tml-client-") != std::string::npos) {

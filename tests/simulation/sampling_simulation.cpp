@@ -271,6 +271,10 @@ public:
 
     [[nodiscard]] TimePoint now() const { return clock_->now(); }
     [[nodiscard]] UserCall& call(int id) { return calls_[static_cast<std::size_t>(id)]; }
+    /// Its own, or that of its client; zero for none.
+    [[nodiscard]] std::chrono::milliseconds deadline_of(UserCall const& call) const {
+        return call.deadline.count() > 0 ? call.deadline : default_deadline_[call.client];
+    }
     [[nodiscard]] bool knows_call(int id) const {
         return id >= 0 && static_cast<std::size_t>(id) < calls_.size();
     }
@@ -477,8 +481,7 @@ private:
         --open_;
         call.over = now();
         auto const name = std::to_string(call.id);
-        auto const limit =
-            call.deadline.count() > 0 ? call.deadline : default_deadline_[call.client];
+        auto const limit = deadline_of(call);
         if (limit.count() > 0 && now() - *call.begun > limit) {
             problem("call " + name + " went on after its deadline");
         }
@@ -514,7 +517,7 @@ private:
         if (error.kind() == ErrorKind::timeout && text.find("its deadline") != text.npos) {
             call.given_up = true;
             count("end: deadline");
-            return call.deadline.count() > 0 || default_deadline_[call.client].count() > 0;
+            return deadline_of(call).count() > 0;
         }
         if (text.find("appear stuck") != text.npos) {
             call.given_up = true;
@@ -931,7 +934,8 @@ void User::cancels(Exchange const& exchange) {
     auto const attempt = attempts_.find(id);
     if (attempt == attempts_.end()) return world_.problem("a cancel of nothing: " + id);
     auto const& call = world_.call(attempt->second.call);
-    bool const given_up = call.cancelled || closed || call.deadline.count() > 0 || call.over;
+    bool const given_up =
+        call.cancelled || closed || world_.deadline_of(call).count() > 0 || call.over;
     if (!given_up) world_.problem("a cancel of a call that goes on: " + id);
 }
 

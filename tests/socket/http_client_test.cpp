@@ -111,7 +111,7 @@ TEST_P(HttpClientModes, AServerThatAsksForPatienceIsGivenIt) {
 
 TEST_P(HttpClientModes, ErrorsCarryTheAnswerAndNoSecret) {  // R-ERR-04
     HttpServer server{[](ReceivedRequest const&) {
-                          return Reaction{.answer = {.status = 422, .body = "{\"detail\":\"no\"}"}};
+                          return Reaction{.answer = {.status = 422, .body = R"({"detail":"no"})"}};
                       },
                       server_options(GetParam())};
     HttpClient client{options(server.url(""))};
