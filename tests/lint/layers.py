@@ -137,23 +137,27 @@ PLANTED = [
 
 def self_test(root):
     failures = []
-    for file, line in PLANTED:
-        with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder).resolve()
-            for name in ("src", "include"):
-                shutil.copytree(root / name, copy / name)
-            header = copy / "src" / "service" / "planted.hpp"
-            header.parent.mkdir(exist_ok=True)
-            header.write_text("#pragma once\n")
-            before, _ = wrong_includes(copy)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder).resolve()
+        for name in ("src", "include"):
+            shutil.copytree(root / name, copy / name)
+        header = copy / "src" / "service" / "planted.hpp"
+        header.parent.mkdir(exist_ok=True)
+        header.write_text("#pragma once\n")
+        before, _ = wrong_includes(copy)
+        for file, line in PLANTED:
             target = copy / file
             target.parent.mkdir(parents=True, exist_ok=True)
-            old = target.read_text() if target.exists() else "#pragma once\n"
-            target.write_text(old + line + "\n")
+            old = target.read_text() if target.exists() else None
+            target.write_text((old or "#pragma once\n") + line + "\n")
             after, _ = wrong_includes(copy)
             found = [one for one in after if one not in before]
             if len(found) != 1 or not found[0].startswith(file):
                 failures.append(f"not found: {line.strip()} in {file}; got {found}")
+            if old is None:
+                target.unlink()
+            else:
+                target.write_text(old)
     return failures
 
 
