@@ -1,0 +1,131 @@
+#pragma once
+
+#include <tinkxx/service_client.hpp>
+
+#include "client/client_core.hpp"
+#include "client/close_call.hpp"
+#include "client/http_order.hpp"
+#include "client/request_operation.hpp"
+#include "client/resolved_options.hpp"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tinkxx {
+
+/// What the copies of one `ServiceClient` share. Any thread.
+class ServiceClient::Impl {
+public:
+    explicit Impl(ClientOptions options)
+        : runtime_{options.runtime ? *options.runtime : Runtime::shared()},
+          resolved_{client::resolve(options, client::process_environment())},
+          config_{client::holder_config(resolved_)},
+          transport_{std::move(options.transport)} {
+        if (!transport_) transport_ = net_transport(runtime_, resolved_.net);
+    }
+
+    using Shared = std::shared_ptr<service::SamplingShared>;
+
+    /// R-CONF-40: each is made once, by the first call that needs it.
+    Shared session() { return get(session_, service::HolderKind::session); }
+    Shared sessionless() { return get(sessionless_, service::HolderKind::sessionless); }
+    /// One that asks with somebody else's credential. It lives as long as it is used.
+    Shared sessionless_with(std::string token) {
+        auto config = config_;
+        config.credentials = {.api_key = std::move(token)};
+        auto core = client::make_core(runtime_, config, resolved_, service::HolderKind::sessionless,
+                                      transport_, std::nullopt, ids_);
+        std::scoped_lock const lock{mutex_};
+        std::erase_if(others_, [](auto const& other) { return other.expired(); });
+        others_.push_back(core);
+        if (closed_) close_core(core);
+        return core;
+    }
+    /// All but the session's that calls have needed so far.
+    std::vector<Shared> sessionless_cores() {
+        std::scoped_lock const lock{mutex_};
+        std::vector<Shared> cores;
+        if (sessionless_) cores.push_back(sessionless_);
+        for (auto const& other : others_) {
+            if (auto core = other.lock()) cores.push_back(std::move(core));
+        }
+        return cores;
+    }
+    [[nodiscard]] std::optional<std::string> const& project() const noexcept {
+        return resolved_.project_id;
+    }
+
+    template <class T>
+    Future<T> ask(Shared const& shared, std::string name, std::string path, Purpose purpose,
+                  service::Repeat repeat, typename client::RequestOperation<T>::Decode decode) {
+        Promise<T> promise{runtime_};
+        auto future = promise.get_future();
+        std::make_shared<client::RequestOperation<T>>(
+            shared, nullptr, std::move(name),
+            [path = std::move(path), purpose](service::SamplingShared& ready) {
+                return client::get_order(ready.http(), path, purpose);
+            },
+            repeat, std::move(decode), std::move(promise))
+            ->launch();
+        return future;
+    }
+
+    Future<void> close(std::optional<service::Finish> finish) {
+        Shared session;
+        {
+            std::scoped_lock const lock{mutex_};
+            closed_ = true;
+            session = session_;
+        }
+        std::vector<Future<void>> parts;
+        if (session) parts.push_back(close(session, std::move(finish)));
+        for (auto const& core : sessionless_cores()) parts.push_back(close(core, std::nullopt));
+        return when_all(std::move(parts));
+    }
+
+    [[nodiscard]] Runtime const& runtime() const noexcept { return runtime_; }
+    [[nodiscard]] TracePropagator const& propagator() const noexcept {
+        return resolved_.trace_propagator;
+    }
+
+private:
+    Shared get(Shared& slot, service::HolderKind kind) {
+        std::scoped_lock const lock{mutex_};
+        if (!slot) {
+            slot = client::make_core(runtime_, config_, resolved_, kind, transport_, std::nullopt,
+                                     ids_);
+            // A client that was closed before it was used stays closed (R-CONF-45).
+            if (closed_) close_core(slot);
+        }
+        return slot;
+    }
+    static void close_core(Shared const& core) {
+        core->scheduler().post(
+            [core] { core->holder().close(std::nullopt, [](Result<void> const&) {}); });
+    }
+
+    Future<void> close(Shared const& shared, std::optional<service::Finish> finish) {
+        Promise<void> promise{runtime_};
+        auto future = promise.get_future();
+        std::make_shared<client::CloseCall>(shared, std::move(finish), std::move(promise))
+            ->launch();
+        return future;
+    }
+
+    Runtime runtime_;
+    client::ResolvedOptions const resolved_;
+    service::HolderConfig const config_;
+    std::shared_ptr<Transport> transport_;
+    service::PendingList::Ids const ids_{std::make_shared<std::uint64_t>()};
+    std::mutex mutex_{};  // guards what follows
+    Shared session_{};
+    Shared sessionless_{};
+    std::vector<std::weak_ptr<service::SamplingShared>> others_{};
+    bool closed_{false};
+};
+
+}  // namespace tinkxx
