@@ -96,11 +96,13 @@ Result<std::vector<TensorData>> logprobs_of(ForwardBackwardOutput& output,
 
 ForwardBackwardOutput with_custom_metrics(ForwardBackwardOutput output, CustomLossValue value) {
     auto& metrics = output.metrics;
-    auto const server = metrics.find("loss:sum");
-    auto const surrogate = server != metrics.end() ? std::optional{server->second} : std::nullopt;
+    // What the service summed is the surrogate's loss; the caller's takes its name.
+    auto surrogate = metrics.extract("loss:sum");
     for (auto& [name, metric] : value.metrics) metrics.insert_or_assign(name, metric);
     metrics.insert_or_assign("loss:sum", value.loss);
-    if (surrogate) metrics.insert_or_assign("surrogate_loss:sum", *surrogate);
+    if (!surrogate.empty()) {
+        metrics.insert_or_assign("surrogate_loss:sum", surrogate.mapped());
+    }
     return output;
 }
 
