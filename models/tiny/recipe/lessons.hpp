@@ -1,0 +1,89 @@
+#pragma once
+
+#include <tinkxx/result.hpp>
+
+#include "engine/model/adapter.hpp"
+#include "engine/threads.hpp"
+
+#include "corpus.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+// How the tiny model is made, and what is asked of it. The recipe's program and the tests share
+// these, so that what is printed and what is tested are the same.
+
+namespace tinkxx::tiny {
+
+/// Seeds of texts: what is learnt, and what is only measured.
+inline constexpr std::uint64_t training_seed = 1;
+inline constexpr std::uint64_t held_out_seed = 2;
+
+/// The shape of the model: Qwen3, 2.8 million weights.
+engine::ModelConfig shape();
+
+struct Schedule {
+    std::uint64_t seed{training_seed};
+    std::size_t steps{3000};
+    std::size_t batch{4};
+    std::size_t length{256};
+    double learning_rate{1.5e-3};
+};
+
+/// Trains all weights from a random start; `tell` hears the mean loss of each step.
+std::unique_ptr<engine::Adapter> pretrain(
+    Schedule const& schedule, engine::Threads& threads,
+    std::function<void(std::size_t step, double loss)> const& tell);
+
+/// Writes the model as a folder with bfloat16 weights and how its tokens are made.
+Result<void> write_folder(std::filesystem::path const& folder, engine::Adapter const& trained);
+
+/// Mean loss of a token, in nats, over `sequences` stretches of 256 tokens of held-out text.
+double held_out_loss(std::shared_ptr<engine::Model const> const& model, engine::Threads& threads,
+                     std::size_t sequences);
+
+/// How many of `count` texts, drawn at temperature 1 from nothing, are texts of the grammar.
+std::size_t parsed(std::shared_ptr<engine::Model const> const& model, engine::Threads& threads,
+                   std::size_t count);
+
+/// The line that follows each prompt, drawn at `temperature`; without the line's end.
+std::vector<std::string> answers(std::shared_ptr<engine::Model const> const& model,
+                                 std::shared_ptr<engine::Adapter const> const& adapter,
+                                 engine::Threads& threads, std::vector<Question> const& questions,
+                                 double temperature, std::size_t samples, std::uint64_t seed);
+
+/// The share of answers that are right.
+double accuracy(std::shared_ptr<engine::Model const> const& model,
+                std::shared_ptr<engine::Adapter const> const& adapter, engine::Threads& threads,
+                std::vector<Question> const& questions, double temperature, std::size_t samples,
+                std::uint64_t seed);
+
+struct StyleResult {
+    std::size_t asked{0};
+    /// How many of the held-out answers were as asked, before and after.
+    std::size_t before{0};
+    std::size_t after{0};
+};
+
+/// Teaches an adapter to say "I think it is Lima!" instead of "Lima" by `steps` supervised steps,
+/// and asks 20 questions that it was not taught.
+StyleResult teach_style(std::shared_ptr<engine::Model const> const& model, engine::Threads& threads,
+                        std::size_t steps);
+
+struct RewardResult {
+    /// The share of right sums at temperature 1, of sums that were not practised.
+    double before{0};
+    double after{0};
+};
+
+/// Teaches an adapter to add and subtract with care, from nothing but a reward for right answers.
+/// `tell` hears the mean reward of each step.
+RewardResult practise_sums(std::shared_ptr<engine::Model const> const& model,
+                           engine::Threads& threads, std::size_t steps,
+                           std::function<void(std::size_t step, double reward)> const& tell);
+
+}  // namespace tinkxx::tiny
