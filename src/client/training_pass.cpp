@@ -110,15 +110,17 @@ Result<service::PassPlan> write_pass(service::TrainingModel const& model, std::s
     plan.name = name;
     plan.parallel = model.parallel();
     plan.encodings = model.encodings();
+    // Since the data were cut the server may have been found to take something else.
+    bool const decided = plan.encodings->decided();
+    auto const known = decided ? plan.encodings->current() : cut.encoding;
     plan.submits.reserve(cut.chunks.size());
     for (std::size_t i = 0; i < cut.chunks.size(); ++i) {
-        auto order =
-            write_chunk({model.id(), data, &loss, direction, model.compression()}, cut.chunks[i],
-                        first_seq_id + static_cast<std::int64_t>(i), cut.encoding);
+        auto order = write_chunk({model.id(), data, &loss, direction, model.compression()},
+                                 cut.chunks[i], first_seq_id + static_cast<std::int64_t>(i), known);
         if (!order) return order.error();
         plan.submits.push_back(*std::move(order));
     }
-    if (!plan.encodings->decided()) {
+    if (!decided) {
         plan.recode = [rewriter = std::make_shared<Rewriter const>(model, data, loss, direction,
                                                                    cut, first_seq_id)](
                           std::size_t chunk, wire::Encoding encoding) {

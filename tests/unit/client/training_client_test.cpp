@@ -428,6 +428,20 @@ TEST_F(TrainingClientTest, WhatWasWrittenBeforeTheServerWasKnownIsWrittenAnew) {
     EXPECT_FALSE(tinker.trained()[3].protobuf);
 }
 
+TEST_F(TrainingClientTest, ABackwardPassIsWrittenAsTheForwardPassWasTaken) {  // R-WIRE-10
+    tinker.on_train = json_only;
+    auto const client = trainer();
+    auto const flat = [](std::span<Datum const>, std::span<TensorData const> logprobs) {
+        return CustomLossValue{.gradient = {logprobs.size(), std::vector<float>(2)}};
+    };
+    EXPECT_EQ(client.forward_backward_custom(data(2), flat).get().loss_fn_outputs.size(), 2U);
+    ASSERT_EQ(tinker.trained().size(), 4U);
+    EXPECT_TRUE(tinker.trained()[1].protobuf) << "the trial";
+    EXPECT_EQ(tinker.trained()[2].path, "forward");
+    EXPECT_EQ(tinker.trained()[3].path, "forward_backward");
+    EXPECT_FALSE(tinker.trained()[3].protobuf);
+}
+
 TEST_F(TrainingClientTest, ARequestThatIsAtFaultItselfIsReportedAsFirstAnswered) {  // R-WIRE-10
     tinker.on_train = [](TrainSubmit const& submit) -> FakeTinker::Answer {
         if (submit.path != "forward_backward") return std::nullopt;
