@@ -146,6 +146,46 @@ struct FutureFailureEvent {
     Metadata metadata{};
 };
 
+/// A loss function of the caller's own, or a regularizer of one, is called or has ended.
+struct LossEvent {
+    enum class Kind : std::uint8_t { start, stop, exception };
+    Kind kind{Kind::start};
+    std::string model_id{};
+    /// Its name. Empty: the loss function itself, regularizers and all.
+    std::string regularizer{};
+    /// Since its start.
+    std::chrono::nanoseconds duration{0};
+    /// What an exception stands for.
+    std::optional<Error> error{};
+    Metadata metadata{};
+};
+
+/// A step on the way from a lost training run to a new one.
+struct RecoveryEvent {
+    enum class Kind : std::uint8_t {
+        poll_error,      ///< a watched run could not be asked for; it is watched on
+        detected,        ///< a watched run is lost, and watched no longer
+        started,         ///< an attempt begins
+        client_created,  ///< it has made a model
+        completed,       ///< the run is recovered
+        failed,          ///< the attempt came to nothing; another follows after `delay`, if any
+        exhausted,       ///< there are no more attempts
+    };
+    Kind kind{Kind::detected};
+    /// Of the run that is watched or lost.
+    std::string run_id{};
+    /// 1 for the first; 0 while it is watched.
+    int attempt{0};
+    /// Empty unless it is known.
+    std::string checkpoint{};
+    /// Of the model that was made.
+    std::string new_run_id{};
+    std::optional<Error> error{};
+    std::chrono::nanoseconds delay{0};
+    Metadata metadata{};
+};
+[[nodiscard]] std::string_view to_string(RecoveryEvent::Kind kind) noexcept;
+
 /// Sees what a client does. Derive, and override what matters.
 ///
 /// Members are called on the runtime's callback executor, in the order of the events. What they
@@ -165,6 +205,8 @@ public:
     virtual void on_attempt_retry(AttemptRetryEvent const& /*event*/) {}
     virtual void on_attempt_failed(AttemptFailedEvent const& /*event*/) {}
     virtual void on_future_failure(FutureFailureEvent const& /*event*/) {}
+    virtual void on_loss(LossEvent const& /*event*/) {}
+    virtual void on_recovery(RecoveryEvent const& /*event*/) {}
     /// Called for every step of every operation: be quick.
     virtual void on_stage(StageEvent const& /*event*/) {}
     /// False, as by default, spares the cost of `on_stage`.

@@ -143,6 +143,7 @@ public:
     [[nodiscard]] Runtime const& runtime() const noexcept;
 
 private:
+    friend class RecoveryExecutor;
     class Impl;
     [[nodiscard]] Future<TrainingClient> from_state(std::string path, FromStateOptions options,
                                                     bool with_optimizer) const;

@@ -19,6 +19,7 @@
 #include <tinkxx/options.hpp>
 #include <tinkxx/poll_backoff.hpp>
 #include <tinkxx/query.hpp>
+#include <tinkxx/recovery.hpp>
 #include <tinkxx/redaction.hpp>
 #include <tinkxx/regularizers.hpp>
 #include <tinkxx/result.hpp>

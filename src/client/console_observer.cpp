@@ -30,6 +30,33 @@ public:
               (event.error ? std::string{event.error->what()} : "failed") + " after " +
                   seconds(event.duration) + retries(event.retry_count));
     }
+    void on_loss(LossEvent const& event) override {
+        auto const line =
+            "model " + event.model_id + ": " +
+            (event.regularizer.empty() ? "custom loss" : "regularizer " + event.regularizer);
+        if (event.kind == LossEvent::Kind::start) {
+            sink_(LogLevel::debug, line + " started");
+        } else if (event.kind == LossEvent::Kind::stop) {
+            sink_(LogLevel::info, line + " done in " + seconds(event.duration));
+        } else {
+            sink_(LogLevel::error, line + ": " +
+                                       (event.error ? std::string{event.error->what()} : "failed") +
+                                       " after " + seconds(event.duration));
+        }
+    }
+    void on_recovery(RecoveryEvent const& event) override {
+        using Kind = RecoveryEvent::Kind;
+        auto const level = event.kind == Kind::exhausted                 ? LogLevel::error
+                           : event.error || event.kind == Kind::detected ? LogLevel::warning
+                                                                         : LogLevel::info;
+        auto line = "run " + event.run_id + ": recovery " + std::string{to_string(event.kind)};
+        if (event.attempt > 0) line += ", attempt " + std::to_string(event.attempt);
+        if (!event.checkpoint.empty()) line += ", from " + event.checkpoint;
+        if (!event.new_run_id.empty()) line += ", as run " + event.new_run_id;
+        if (event.delay.count() > 0) line += ", again in " + seconds(event.delay);
+        if (event.error) line += ": " + std::string{event.error->what()};
+        sink_(level, line);
+    }
 
 private:
     static std::string seconds(std::chrono::nanoseconds time) {

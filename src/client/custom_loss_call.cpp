@@ -1,6 +1,7 @@
 #include "client/custom_loss_call.hpp"
 
 #include "service/training/check.hpp"
+#include "service/training/loss_listener.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -31,6 +32,24 @@ Error thrown(std::exception_ptr exception, std::string_view what) {
                   .category = ErrorCategory::user,
                   .exception = std::move(exception)}};
 }
+
+/// Hands what a loss tells of its regularizers to the client's observers, which may be called here:
+/// this is the callback executor.
+class RegularizerNotes final : private service::LossListener {
+public:
+    RegularizerNotes(service::HttpContext const& http, LossEvent const& blank)
+        : http_{&http}, blank_{&blank} {}
+
+private:
+    void on_regularizer(LossEvent event) override {
+        event.model_id = blank_->model_id;
+        event.metadata = blank_->metadata;
+        http_->tell_here(&Observer::on_loss, event);
+    }
+
+    service::HttpContext const* http_;
+    LossEvent const* blank_;
+};
 
 }  // namespace
 
@@ -149,9 +168,13 @@ void CustomLossCall::on_pass(std::vector<service::FutureResult> results) {
         return;
     }
     set_stage(Stage::computing_loss, "the loss function has not returned yet");
+    asked_ = scheduler().now();
+    auto start = event(LossEvent::Kind::start);
+    shared().http().tell(&Observer::on_loss, start);
     shared().http().runtime().run_callback([self = std::move(self), results = std::move(results),
+                                            start = std::move(start),
                                             seq_id = backward_.seq_id(0)]() mutable {
-        auto value = self->compute(results);
+        auto value = self->compute(results, start);
         results.clear();
         Result<service::PassPlan> plan{service::PassPlan{}};
         if (value) {
@@ -167,14 +190,15 @@ void CustomLossCall::on_pass(std::vector<service::FutureResult> results) {
 }
 
 /// On the callback executor. Leaves weights that give the gradient in what is to be sent.
-Result<CustomLossValue> CustomLossCall::compute(
-    std::vector<service::FutureResult> const& results) const {
+Result<CustomLossValue> CustomLossCall::compute(std::vector<service::FutureResult> const& results,
+                                                LossEvent const& blank) const {
     auto output = read_pass(*model_, operation, results);
     if (!output) return output.error();
     auto logprobs = logprobs_of(*output, data_->given);
     if (!logprobs) return logprobs.error();
     CustomLossValue value;
     try {
+        RegularizerNotes const notes{shared().http(), blank};
         value = loss_(data_->given, *logprobs);
     } catch (Error const& error) {
         return error;
@@ -198,6 +222,10 @@ Result<CustomLossValue> CustomLossCall::compute(
 }
 
 void CustomLossCall::computed(Result<CustomLossValue> value, Result<service::PassPlan> plan) {
+    auto ended = event(value ? LossEvent::Kind::stop : LossEvent::Kind::exception);
+    ended.duration = scheduler().now() - asked_;
+    if (!value) ended.error = value.error();
+    shared().http().tell(&Observer::on_loss, std::move(ended));
     if (!under_way()) return;
     auto const keep_alive = shared_from_this();
     if (!value) return fail(named(value.error()));
@@ -206,6 +234,14 @@ void CustomLossCall::computed(Result<CustomLossValue> value, Result<service::Pas
     plan->headers = headers_;
     plan->ticket = std::move(backward_);
     start(*std::move(plan));
+}
+
+LossEvent CustomLossCall::event(LossEvent::Kind kind) const {
+    LossEvent event;
+    event.kind = kind;
+    event.model_id = model_->id();
+    event.metadata = shared().metadata(metadata());
+    return event;
 }
 
 }  // namespace tinkxx::client

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tinkxx/observer.hpp>
 #include <tinkxx/types/training.hpp>
 
 #include "client/training_call.hpp"
@@ -48,9 +49,6 @@ public:
     void launch();
 
 private:
-    /// What the callback executor makes of the forward pass.
-    struct Computed;
-
     void go() override;
     void on_pass(std::vector<service::FutureResult> results) override;
     void answer(Error error) override { promise_.set_error(std::move(error)); }
@@ -59,9 +57,11 @@ private:
     service::QueueStateReporter& reporter() override { return model_->reporter(); }
     std::string const& owner() const override { return model_->id(); }
 
-    [[nodiscard]] Result<CustomLossValue> compute(
-        std::vector<service::FutureResult> const& results) const;
+    /// `blank` is what observers are told of regularizers, but for these themselves.
+    [[nodiscard]] Result<CustomLossValue> compute(std::vector<service::FutureResult> const& results,
+                                                  LossEvent const& blank) const;
     void computed(Result<CustomLossValue> value, Result<service::PassPlan> plan);
+    [[nodiscard]] LossEvent event(LossEvent::Kind kind) const;
 
     std::shared_ptr<service::TrainingModel> const model_;
     Headers const headers_;
@@ -71,6 +71,8 @@ private:
     service::PassPlan forward_;
     service::Ticket backward_;
     Promise<ForwardBackwardOutput> promise_;
+    /// When the function was asked.
+    TimePoint asked_{};
     /// Once the function has said it.
     std::optional<CustomLossValue> value_{};
 };

@@ -41,6 +41,7 @@ void PendingCall::begin() {
         ends_ = started_ + limit_;
         scheduler().arm(deadline_, ends_, Precision::coarse);
     }
+    if (alone_) return ready({});
     if (sampler_) {
         if (auto const known = sampler_->when_ready(*this)) return ready(*known);
     } else {

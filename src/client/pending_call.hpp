@@ -32,6 +32,12 @@ protected:
     /// In place of the client's deadline, if it is not zero; and what observers are told. Before
     /// it is launched.
     void set_call(std::chrono::milliseconds deadline, Metadata metadata);
+    /// Waits for nothing and has no deadline: for what makes calls of its own. Before it is
+    /// launched.
+    void stand_alone() noexcept {
+        alone_ = true;
+        limit_ = {};
+    }
     /// Goes to the loop. Any thread, once.
     void launch();
     /// For the promise: ends the call on the loop.
@@ -77,6 +83,7 @@ private:
     std::shared_ptr<service::Sampler> const sampler_;
     std::string const name_;
     std::chrono::milliseconds limit_;
+    bool alone_{false};
     Metadata metadata_{};
     service::Alarm<PendingCall> deadline_{*this, &PendingCall::out_of_time};
     std::shared_ptr<PendingCall> self_{};  // while under way; loop thread only

@@ -9,6 +9,8 @@ target_sources(tinkxx PRIVATE
     client/http_order.cpp
     client/multipart.cpp
     client/pending_call.cpp
+    client/recovery.cpp
+    client/recovery_calls.cpp
     client/resolved_options.cpp
     client/sampling_client.cpp
     client/send_operation.cpp
@@ -18,5 +20,6 @@ target_sources(tinkxx PRIVATE
     client/training_call.cpp
     client/training_client.cpp
     client/training_pass.cpp
+    client/training_run.cpp
     client/training_start.cpp
 )

@@ -17,6 +17,7 @@ target_sources(tinkxx PRIVATE
     wire/telemetry.cpp
     wire/tensor.cpp
     wire/training.cpp
+    wire/training_run.cpp
     wire/training_types.cpp
     wire/types.cpp
 )

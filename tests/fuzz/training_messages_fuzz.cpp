@@ -1,5 +1,6 @@
 // The answers of a server to the requests of training that are small.
 #include "wire/training.hpp"
+#include "wire/training_run.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     expect_value_or_validation(decode_weights_loaded(json));
     expect_value_or_validation(decode_weights_copied(json));
     expect_value_or_validation(decode_model_info(json));
+    expect_value_or_validation(decode_training_run(json));
     // What a server says about an optimizer can be said to it again.
     auto const info = decode_weights_info(json);
     expect_value_or_validation(info);

@@ -95,6 +95,9 @@ public:
     /// Calls `member` of every observer with `event`, on the callback executor.
     template <class Event>
     void tell(void (Observer::*member)(Event const&), Event event) const;
+    /// As above, at once: for those who are on the callback executor.
+    template <class Event>
+    void tell_here(void (Observer::*member)(Event const&), Event const& event) const;
 
     /// Ends all calls with a cancellation error, and every later one too.
     void close() noexcept;
@@ -141,16 +144,21 @@ template <class Event>
 void HttpContext::tell(void (Observer::*member)(Event const&), Event event) const {
     if (config_.observers.empty()) return;
     runtime_->run_callback([self = shared_from_this(), member, event = std::move(event)] {
-        for (auto const& observer : self->config_.observers) {
-            try {
-                (observer.get()->*member)(event);
-            } catch (std::exception const& e) {
-                self->log(LogLevel::error, std::string{"an observer threw: "} + e.what());
-            } catch (...) {
-                self->log(LogLevel::error, "an observer threw something that is no exception");
-            }
-        }
+        self->tell_here(member, event);
     });
+}
+
+template <class Event>
+void HttpContext::tell_here(void (Observer::*member)(Event const&), Event const& event) const {
+    for (auto const& observer : config_.observers) {
+        try {
+            (observer.get()->*member)(event);
+        } catch (std::exception const& e) {
+            log(LogLevel::error, std::string{"an observer threw: "} + e.what());
+        } catch (...) {
+            log(LogLevel::error, "an observer threw something that is no exception");
+        }
+    }
 }
 
 }  // namespace tinkxx::service

@@ -2,6 +2,7 @@
 #include <tinkxx/regularizers.hpp>
 
 #include "service/training/check.hpp"
+#include "service/training/loss_listener.hpp"
 #include "service/training/loss_values.hpp"
 
 #include <algorithm>
@@ -37,6 +38,20 @@ void add(std::vector<std::vector<float>>& to, double weight,
     }
 }
 
+Error as_error(std::exception_ptr const& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (Error const& error) {
+        return error;
+    } catch (std::exception const& e) {
+        return Error{{.kind = ErrorKind::callback, .message = e.what(), .exception = failure}};
+    } catch (...) {
+        return Error{{.kind = ErrorKind::callback,
+                      .message = "something that is no exception was thrown",
+                      .exception = failure}};
+    }
+}
+
 // Runs the penalties of one loss, several at a time.
 class Run {
 public:
@@ -55,6 +70,7 @@ public:
         auto const async = static_cast<std::size_t>(
             std::ranges::count_if(*specs_, [](auto const& spec) { return spec.async; }));
         auto const helpers = std::min<std::size_t>(limit, async) - (async == 0 ? 0 : 1);
+        for (auto const& spec : *specs_) tell({.regularizer = spec.name});
         {
             std::vector<std::jthread> threads;
             threads.reserve(helpers);
@@ -64,6 +80,15 @@ public:
                 if (!(*specs_)[i].async) one(i);
             }
             take_async();
+        }
+        for (std::size_t i = 0; i < outcomes_.size(); ++i) {
+            auto const& outcome = outcomes_[i];
+            LossEvent event;
+            event.kind = outcome.failure ? LossEvent::Kind::exception : LossEvent::Kind::stop;
+            event.regularizer = (*specs_)[i].name;
+            event.duration = outcome.took;
+            if (outcome.failure) event.error = as_error(outcome.failure);
+            tell(std::move(event));
         }
         std::vector<CustomLossValue> out;
         for (auto& outcome : outcomes_) {
@@ -77,7 +102,14 @@ private:
     struct Outcome {
         CustomLossValue value{};
         std::exception_ptr failure{};
+        std::chrono::nanoseconds took{0};
     };
+
+    // On the thread that the loss was called on, on which whoever listens has left word.
+    static void tell(LossEvent event) {
+        auto* const listener = service::LossListener::here();
+        if (listener != nullptr) listener->on_regularizer(std::move(event));
+    }
 
     [[nodiscard]] std::chrono::nanoseconds now() const {
         if (options_->now) return options_->now();
@@ -94,10 +126,11 @@ private:
 
     void one(std::size_t i) {
         auto const& spec = (*specs_)[i];
+        auto& took = outcomes_[i].took;
+        auto const begun = now();
         try {
-            auto const begun = now();
             outcomes_[i].value = spec.fn(data_, logprobs_, stop_.get_token());
-            auto const took = now() - begun;
+            took = now() - begun;
             if (took > options_->time_limit) {
                 auto const ms = [](auto time) {
                     return std::to_string(
@@ -116,6 +149,7 @@ private:
                 throw ValidationError{std::move(*problem)};
             }
         } catch (...) {
+            took = now() - begun;
             outcomes_[i].failure = std::current_exception();
             stop_.request_stop();
         }

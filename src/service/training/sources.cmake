@@ -4,6 +4,7 @@ target_sources(tinkxx PRIVATE
     service/training/combining.cpp
     service/training/data.cpp
     service/training/encoding_choice.cpp
+    service/training/loss_listener.cpp
     service/training/losses.cpp
     service/training/model.cpp
     service/training/pass.cpp

@@ -1,4 +1,5 @@
 // Custom losses, models from checkpoints, and copies of these.
+#include <tinkxx/regularizers.hpp>
 #include <tinkxx/service_client.hpp>
 
 #include "support/fake_tinker.hpp"
@@ -286,6 +287,50 @@ TEST_F(TrainingStartTest, TheStatusSaysThatALossIsComputed) {  // R-TRAIN-73, R-
     executor->release();
     run();
     EXPECT_EQ(tinker.trained_steps().size(), 2U);
+}
+
+/// Keeps what it is told of losses.
+class LossNotes final : public Observer {
+public:
+    void on_loss(LossEvent const& event) override { events.push_back(event); }
+    std::vector<std::string> lines() const {
+        std::vector<std::string> made;
+        for (auto const& event : events) {
+            auto const kind = event.kind == LossEvent::Kind::start  ? "start"
+                              : event.kind == LossEvent::Kind::stop ? "stop"
+                                                                    : "exception";
+            made.push_back(kind + (event.regularizer.empty() ? "" : " " + event.regularizer));
+        }
+        return made;
+    }
+    std::vector<LossEvent> events{};
+};
+
+TEST_F(TrainingStartTest, ObserversHearOfLossesAndTheirRegularizers) {  // R-EXT-30
+    auto const notes = std::make_shared<LossNotes>();
+    client_options.observers.push_back(notes);
+    client_options.metadata = {{"who", "me"}};
+    auto const client = trainer();
+    auto const loss = with_regularizers(
+        half_squares, {{.name = "size", .fn = regularizers::l1()},
+                       {.name = "bad", .fn = [](auto, auto, auto const&) -> CustomLossValue {
+                            throw std::runtime_error{"log of zero"};
+                        }}});
+    (void)client.forward_backward_custom(data(1), half_squares).get();
+    ASSERT_THAT(notes->lines(), ElementsAre("start", "stop"));
+    EXPECT_EQ(notes->events[1].model_id, client.model_id());
+    EXPECT_EQ(notes->events[1].metadata.at("who"), "me");
+    notes->events.clear();
+    (void)failure(client.forward_backward_custom(data(1), loss));
+    run();
+    ASSERT_THAT(notes->lines(), ElementsAre("start", "start size", "start bad", "stop size",
+                                            "exception bad", "exception"));
+    EXPECT_EQ(notes->events[4].model_id, client.model_id());
+    EXPECT_STREQ(notes->events[4].error.value().what(), "log of zero");
+    EXPECT_EQ(notes->events[5].error.value().kind(), ErrorKind::callback);
+    notes->events.clear();
+    (void)with_regularizers(half_squares, {{.name = "size", .fn = regularizers::l1()}})({}, {});
+    EXPECT_THAT(notes->events, IsEmpty()) << "nobody's client called it";
 }
 
 TEST_F(TrainingStartTest, AForwardPassWithoutLogprobsIsAnError) {  // R-TRAIN-70
