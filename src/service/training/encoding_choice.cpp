@@ -23,7 +23,8 @@ std::optional<wire::Encoding> EncodingChoice::refused(wire::Encoding encoding,
         if (status == 415) return wire::Encoding::protobuf;
         return std::nullopt;
     }
-    if (known_ != Known::nothing) return std::nullopt;
+    // What others found out meanwhile is no reason to give up, unless they found that it works.
+    if (known_ == Known::protobuf) return std::nullopt;
     Headers lines;
     for (auto const& [name, value] : error.details().headers) lines.add(name, value);
     if (status == 400 || status == 415 || status == 422 || is_plain_500(status, lines)) {

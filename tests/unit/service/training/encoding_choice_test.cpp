@@ -49,6 +49,15 @@ TEST(EncodingChoice, RemembersWhatWasTaken) {  // R-WIRE-10
     EXPECT_FALSE(modern.old_server());
 }
 
+TEST(EncodingChoice, WhatWasTriedBeforeOthersFoundOutIsTriedAnewToo) {  // R-WIRE-10
+    EncodingChoice choice;
+    choice.accepted(Encoding::json);  // of another model, or another chunk, meanwhile
+    EXPECT_EQ(choice.refused(Encoding::protobuf, status(415)), Encoding::json);
+    EncodingChoice assumed;
+    assumed.assume_old();
+    EXPECT_EQ(assumed.refused(Encoding::protobuf, status(500, "text/plain")), Encoding::json);
+}
+
 TEST(EncodingChoice, GoesBackToProtobufIfJsonIsNoMedia) {  // R-WIRE-10
     EncodingChoice choice;
     choice.accepted(Encoding::json);
