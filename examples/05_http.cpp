@@ -1,4 +1,4 @@
-// Asks a server two things at once and prints the answers: ./02_http http://localhost:8000
+// Asks a server two things at once and prints the answers: ./05_http http://localhost:8000
 #include <tinkxx/tinkxx.hpp>
 
 #include <iostream>
