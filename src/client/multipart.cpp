@@ -12,7 +12,7 @@ namespace tinkxx {
 
 namespace {
 
-[[noreturn]] void refuse(std::string field, std::string value, std::string const& rule) {
+[[noreturn]] void refuse_part(std::string field, std::string value, std::string const& rule) {
     ErrorDetails details;
     details.kind = ErrorKind::validation;
     details.category = ErrorCategory::user;
@@ -89,9 +89,9 @@ Multipart::Encoded Multipart::encode(std::uint64_t seed) const {
             boundary = "tinkxx-" + std::to_string(seed) + '-' + std::to_string(base::mix(~seed));
         } while (occurs(boundary));
     } else if (!is_boundary(boundary)) {
-        refuse("boundary", boundary, "must have 1 to 70 letters, digits or '()+_,-./:=?");
+        refuse_part("boundary", boundary, "must have 1 to 70 letters, digits or '()+_,-./:=?");
     } else if (occurs(boundary)) {
-        refuse("boundary", boundary, "must not occur in the content");
+        refuse_part("boundary", boundary, "must not occur in the content");
     }
 
     Encoded out;
@@ -108,7 +108,7 @@ Multipart::Encoded Multipart::encode(std::uint64_t seed) const {
                 headers.set("Content-Type", part.file.content_type);
             }
             if (auto const problem = client::check_headers(headers, "headers")) {
-                refuse(problem->field, problem->value, "cannot be sent");
+                refuse_part(problem->field, problem->value, "cannot be sent");
             }
             out.body += "; filename=" + quoted(part.file.name);
             for (auto const& [name, value] : headers) {

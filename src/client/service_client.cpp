@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::string_view path_scheme = "tinker://";
 
-[[noreturn]] void refuse(std::string field, std::string value, std::string message) {
+[[noreturn]] void refuse_sampler(std::string field, std::string value, std::string message) {
     Error{{.kind = ErrorKind::validation,
            .message = "create_sampling_client: " + std::move(message),
            .category = ErrorCategory::user,
@@ -68,11 +68,12 @@ SamplingClient ServiceClient::create_sampling_client(std::string model, RetryCon
 
 SamplingClient ServiceClient::create_sampling_client(SamplerOptions options) const {
     if (options.base_model.empty() && options.model_path.empty()) {
-        refuse("base_model", "", "either base_model or model_path must be given");
+        refuse_sampler("base_model", "", "either base_model or model_path must be given");
     }
     if (!options.model_path.empty() && !options.model_path.starts_with(path_scheme)) {
-        refuse("model_path", options.model_path,
-               "model_path is \"" + options.model_path + "\"; it must start with tinker://");
+        refuse_sampler(
+            "model_path", options.model_path,
+            "model_path is \"" + options.model_path + "\"; it must start with tinker://");
     }
     options.retry.validate();
     service::SamplerPlan plan;

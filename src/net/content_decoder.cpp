@@ -1,6 +1,6 @@
 #include "net/content_decoder.hpp"
 
-#include "net/ascii.hpp"
+#include "base/ascii.hpp"
 
 #include <zlib.h>
 #include <zstd.h>
@@ -249,18 +249,18 @@ std::unique_ptr<ContentDecoder> make_content_decoder(std::string_view content_en
         // From the end: what was applied last is undone first.
         auto const comma = content_encoding.rfind(',');
         auto const begin = comma == std::string_view::npos ? 0 : comma + 1;
-        auto const name = trim(content_encoding.substr(begin));
+        auto const name = base::trim(content_encoding.substr(begin));
         content_encoding = content_encoding.substr(0, begin == 0 ? 0 : comma);
-        if (name.empty() || equal_in_any_case(name, "identity")) continue;
+        if (name.empty() || base::equal_in_any_case(name, "identity")) continue;
         if (stages.size() == most_encodings) {
             known = false;
             return nullptr;
         }
-        if (equal_in_any_case(name, "gzip") || equal_in_any_case(name, "x-gzip")) {
+        if (base::equal_in_any_case(name, "gzip") || base::equal_in_any_case(name, "x-gzip")) {
             stages.push_back(std::make_unique<ZlibDecoder>(ZlibDecoder::Format::gzip));
-        } else if (equal_in_any_case(name, "deflate")) {
+        } else if (base::equal_in_any_case(name, "deflate")) {
             stages.push_back(std::make_unique<ZlibDecoder>(ZlibDecoder::Format::deflate));
-        } else if (equal_in_any_case(name, "zstd")) {
+        } else if (base::equal_in_any_case(name, "zstd")) {
             stages.push_back(std::make_unique<ZstdDecoder>());
         } else {
             known = false;

@@ -2,8 +2,8 @@
 
 #include <tinkxx/error.hpp>
 
+#include "base/ascii.hpp"
 #include "base/event_loop.hpp"
-#include "net/ascii.hpp"
 #include "net/connecting_socket.hpp"
 #include "net/prefixed_stream.hpp"
 #include "net/proxy.hpp"
@@ -98,7 +98,8 @@ DialerShared::DialerShared(base::EventLoop& loop_, NetOptions const& options)
     check_proxy_headers(proxy_headers).value();
     for (auto const& [host, list] : options.resolve) {
         auto name = host;
-        std::transform(name.begin(), name.end(), name.begin(), ascii_lower);
+        std::transform(name.begin(), name.end(), name.begin(),
+                       [](char c) { return base::ascii_lower(c); });
         auto& known = addresses[name];
         for (auto const& text : list) {
             boost::system::error_code error;

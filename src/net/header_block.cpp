@@ -1,5 +1,7 @@
 #include "net/header_block.hpp"
 
+#include "base/ascii.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -7,18 +9,10 @@
 namespace tinkxx::net {
 namespace {
 
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool equal_ignoring_case(std::string_view a, std::string_view lower_case) noexcept {
-    return a.size() == lower_case.size() &&
-           std::equal(a.begin(), a.end(), lower_case.begin(),
-                      [](char x, char y) { return lower(x) == y; });
-}
-
 template <std::size_t N>
 bool is_one_of(std::string_view name, std::array<std::string_view, N> const& names) noexcept {
     return std::any_of(names.begin(), names.end(),
-                       [&](auto candidate) { return equal_ignoring_case(name, candidate); });
+                       [&](auto candidate) { return base::equal_in_any_case(name, candidate); });
 }
 
 // What each byte may be part of.
@@ -81,8 +75,7 @@ std::shared_ptr<PreparedHeaders const> prepare_headers(std::shared_ptr<Headers c
     for (auto const& [name, value] : *headers) {
         if (is_transport_header(name)) continue;
         prepared->http1.append(name).append(": ").append(value).append("\r\n");
-        auto& small = prepared->names.emplace_back(name);
-        std::transform(small.begin(), small.end(), small.begin(), lower);
+        auto& small = prepared->names.emplace_back(base::ascii_lower(name));
         if (small == "accept-encoding") prepared->has_accept_encoding = true;
         std::uint8_t flags = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
         if (is_credential(small)) flags |= NGHTTP2_NV_FLAG_NO_INDEX;

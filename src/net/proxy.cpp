@@ -1,6 +1,6 @@
 #include "net/proxy.hpp"
 
-#include "net/ascii.hpp"
+#include "base/ascii.hpp"
 #include "net/url.hpp"
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@ Error bad_proxy(std::string_view url, std::string_view why) {
 }
 
 int hex_value(char c) noexcept {
-    c = ascii_lower(c);
+    c = base::ascii_lower(c);
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     return -1;
@@ -66,7 +66,8 @@ std::string base64(std::string_view text) {
 
 bool is_token(std::string_view text) noexcept {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-        return (c >= '0' && c <= '9') || (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z') ||
+        return (c >= '0' && c <= '9') ||
+               (base::ascii_lower(c) >= 'a' && base::ascii_lower(c) <= 'z') ||
                std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
     });
 }
@@ -93,10 +94,10 @@ Result<Proxy> parse_proxy_url(std::string_view url) {
     auto rest = url;
     auto const scheme = rest.find("://");
     if (scheme == std::string_view::npos) return bad_proxy(url, "it has no scheme");
-    if (equal_in_any_case(rest.substr(0, scheme), "https")) {
+    if (base::equal_in_any_case(rest.substr(0, scheme), "https")) {
         proxy.tls = true;
         proxy.port = 443;
-    } else if (equal_in_any_case(rest.substr(0, scheme), "http")) {
+    } else if (base::equal_in_any_case(rest.substr(0, scheme), "http")) {
         proxy.port = 80;
     } else {
         return bad_proxy(url, "its scheme is neither http nor https");
@@ -150,7 +151,7 @@ std::string connect_head(Proxy const& proxy, Headers const& headers, std::string
         head.append(name).append(": ").append(value).append("\r\n");
     };
     for (auto const& [name, value] : headers) {
-        if (!equal_in_any_case(name, "host")) add(name, value);
+        if (!base::equal_in_any_case(name, "host")) add(name, value);
     }
     if (auto const basic = proxy.authorization(); headers.empty() && !basic.empty()) {
         add("Proxy-Authorization", basic);
@@ -203,7 +204,7 @@ bool NoProxy::parse_rule(std::string_view entry, Rule& rule) {
 NoProxy::NoProxy(std::string_view list) {
     while (!list.empty()) {
         auto const comma = std::min(list.find(','), list.size());
-        auto const entry = trim(list.substr(0, comma));
+        auto const entry = base::trim(list.substr(0, comma));
         list.remove_prefix(std::min(comma + 1, list.size()));
         Rule rule;
         if (entry == "*") {
@@ -237,7 +238,7 @@ bool NoProxy::matches(std::string_view host, std::uint16_t port) const {
         }
         if (by_address || host.size() < rule.name.size()) return false;
         auto const rest = host.size() - rule.name.size();
-        return equal_in_any_case(host.substr(rest), rule.name) &&
+        return base::equal_in_any_case(host.substr(rest), rule.name) &&
                (rest == 0 || host[rest - 1] == '.');
     });
 }
@@ -261,7 +262,7 @@ ProxyReply::Step ProxyReply::feed(std::span<char const> bytes, std::size_t& used
                 (line.size() > 12 && line[12] != ' ')) {
                 return fail("its answer is not HTTP");
             }
-            reason_ = trim(line.substr(12)).substr(0, longest_reason);
+            reason_ = base::trim(line.substr(12)).substr(0, longest_reason);
             for (auto& r : reason_) {
                 if (static_cast<unsigned char>(r) < 0x20 || static_cast<unsigned char>(r) > 0x7e) {
                     r = '?';

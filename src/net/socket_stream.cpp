@@ -1,8 +1,8 @@
 #include "net/socket_stream.hpp"
 
+#include "base/ascii.hpp"
 #include "base/event_loop.hpp"
 #include "base/socket_events.hpp"
-#include "net/ascii.hpp"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -142,7 +142,8 @@ std::unique_ptr<Stream> make_socket_stream(base::EventLoop& loop, int socket, st
 std::string system_text(int code) {
     auto text = std::system_category().message(code);
     // "Connection refused" reads as the middle of a sentence, "SSL error" would not.
-    if (text.size() > 1 && ascii_lower(text[1]) == text[1]) text[0] = ascii_lower(text[0]);
+    if (text.size() > 1 && base::ascii_lower(text[1]) == text[1])
+        text[0] = base::ascii_lower(text[0]);
     return text;
 }
 

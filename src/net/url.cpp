@@ -1,6 +1,6 @@
 #include "net/url.hpp"
 
-#include "net/ascii.hpp"
+#include "base/ascii.hpp"
 
 #include <boost/url/parse.hpp>
 #include <boost/url/url.hpp>
@@ -53,7 +53,7 @@ std::size_t span_of(std::string_view text, std::uint8_t wanted) noexcept {
 
 /// Whether `text` begins with `prefix`, in any case.
 bool begins_with(std::string_view text, std::string_view prefix) noexcept {
-    return equal_in_any_case(text.substr(0, prefix.size()), prefix);
+    return base::equal_in_any_case(text.substr(0, prefix.size()), prefix);
 }
 
 bool is_ipv6(std::string_view text) noexcept {
@@ -82,7 +82,7 @@ std::string percent_encode_stray(std::string_view text) {
     auto const path =
         authority == std::string_view::npos ? 0 : text.find_first_of("/?#", authority + 2);
     auto const is_hex = [&](std::size_t at) {
-        auto const c = at < text.size() ? ascii_lower(text[at]) : '\0';
+        auto const c = at < text.size() ? base::ascii_lower(text[at]) : '\0';
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
     };
     std::string encoded;
@@ -199,7 +199,7 @@ bool parse_host_port(std::string_view text, std::string& host, std::uint16_t& po
         port = number;
     }
     host.assign(name);
-    for (auto& c : host) c = ascii_lower(c);
+    for (auto& c : host) c = base::ascii_lower(c);
     return true;
 }
 
@@ -240,7 +240,7 @@ Result<Url> parse_url(std::string_view text) {
 }
 
 Result<std::string> resolve_reference(std::string_view base, std::string_view reference) {
-    reference = trim(reference);
+    reference = base::trim(reference);
     if (std::any_of(reference.begin(), reference.end(),
                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
         return bad_url(reference, "it holds control characters");

@@ -167,7 +167,7 @@ bool members(Quick& in, Member member) {
     return in.skip('}');
 }
 
-bool sequence(Quick& in, SampledSequence& out) {
+bool read_sequence(Quick& in, SampledSequence& out) {
     bool stop_reason = false;
     bool tokens = false;
     bool logprobs = false;
@@ -210,7 +210,7 @@ std::optional<SampleResponse> quick_sample(std::string_view json) {
     bool cached = false;
     bool const read = members(in, [&](std::string_view name) {
         if (name == "sequences") {
-            return !std::exchange(sequences, true) && in.list(out.sequences, sequence);
+            return !std::exchange(sequences, true) && in.list(out.sequences, read_sequence);
         }
         if (name == "type") {
             std::string_view text;

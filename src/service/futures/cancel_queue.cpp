@@ -9,7 +9,7 @@ namespace tinkxx::service {
 
 namespace {
 
-constexpr std::string_view path = "/api/v1/cancel_future";
+constexpr std::string_view cancel_path = "/api/v1/cancel_future";
 constexpr std::chrono::seconds cancel_timeout{30};
 // Whatever the server says, a batch stays one.
 constexpr std::int64_t largest_batch = 1024;
@@ -27,8 +27,8 @@ public:
         auto const& config = http.config();
         HttpOrder order;
         order.operation = {
-            .method = "POST", .path = std::string{path}, .feature = "cancelling samples"};
-        order.url = config.endpoint.url(path, config.query, {});
+            .method = "POST", .path = std::string{cancel_path}, .feature = "cancelling samples"};
+        order.url = config.endpoint.url(cancel_path, config.query, {});
         order.common_headers = http.json_headers();
         order.body.head =
             std::make_shared<std::string const>(wire::encode_cancel_future(request_id_));

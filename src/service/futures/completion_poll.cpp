@@ -9,8 +9,7 @@ namespace tinkxx::service {
 
 namespace {
 
-constexpr std::string_view path = "/api/v1/retrieve_futures";
-constexpr std::chrono::seconds poll_timeout{45};
+constexpr std::string_view completions_path = "/api/v1/retrieve_futures";
 
 }  // namespace
 
@@ -111,8 +110,9 @@ void CompletionPoll::send() {
     auto const& config = http.config();
     not_before_ = around_->scheduler().now() + spacing;
     HttpOrder order;
-    order.operation = {.method = "POST", .path = std::string{path}, .feature = "completion polls"};
-    order.url = config.endpoint.url(path, config.query, {});
+    order.operation = {
+        .method = "POST", .path = std::string{completions_path}, .feature = "completion polls"};
+    order.url = config.endpoint.url(completions_path, config.query, {});
     order.common_headers = http.json_headers();
     order.body.head = std::make_shared<std::string const>(
         wire::encode_completion_poll({.sampling_session_id = session_id_,

@@ -12,8 +12,7 @@ namespace tinkxx::service {
 
 namespace {
 
-constexpr std::string_view path = "/api/v1/retrieve_future";
-constexpr std::chrono::seconds poll_timeout{45};
+constexpr std::string_view retrieve_path = "/api/v1/retrieve_future";
 // Larger JSON is looked at where it does not keep the loop from others.
 constexpr std::size_t classified_on_loop_bytes = std::size_t{64} * 1024;
 
@@ -48,8 +47,8 @@ FutureSurroundings::FutureSurroundings(ServiceContext& context, ByteBudget& down
     : context_{&context}, downloads_{&downloads}, rules_{std::move(rules)} {
     auto const& config = http().config();
     HttpOrder order;
-    order.operation = {.method = "POST", .path = std::string{path}};
-    order.url = config.endpoint.url(path, config.query, {});
+    order.operation = {.method = "POST", .path = std::string{retrieve_path}};
+    order.url = config.endpoint.url(retrieve_path, config.query, {});
     order.common_headers = http().json_headers();
     order.purpose = Purpose::retrieve;
     order.timeouts = config.timeouts;

@@ -20,6 +20,9 @@
 
 namespace tinkxx::service {
 
+/// How long one poll may stay silent (R-FUT-01, R-FUT-61).
+inline constexpr std::chrono::seconds poll_timeout{45};
+
 /// What the polls of one client share. Outlives them. Loop thread only.
 class FutureSurroundings {
 public:

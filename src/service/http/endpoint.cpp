@@ -2,6 +2,7 @@
 
 #include <tinkxx/redaction.hpp>
 
+#include "base/ascii.hpp"
 #include "service/http/query.hpp"
 
 #include <boost/url/parse.hpp>
@@ -24,19 +25,11 @@ ErrorDetails bad_base_url(std::string_view given, std::string why) {
             .value = shown};
 }
 
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-std::string lower(std::string_view text) {
-    std::string out{text};
-    for (auto& c : out) c = lower(c);
-    return out;
-}
-
 // Scheme, host and port in their normal form; empty if there is none.
 std::optional<std::string> origin_of(boost::urls::url_view const& url) {
-    auto scheme = lower(std::string{url.scheme()});
+    auto scheme = base::ascii_lower(std::string{url.scheme()});
     if (scheme != "http" && scheme != "https") return std::nullopt;
-    auto const host = lower(std::string{url.encoded_host()});
+    auto const host = base::ascii_lower(std::string{url.encoded_host()});
     if (host.empty()) return std::nullopt;
     auto origin = scheme + "://" + host;
     if (url.has_port()) {
@@ -73,14 +66,14 @@ std::string encode_path(std::string_view path) {
 bool is_absolute_url(std::string_view path) noexcept {
     auto const scheme = path.substr(0, path.find("://"));
     if (scheme.size() == path.size()) return false;
-    return lower(scheme) == "http" || lower(scheme) == "https";
+    return base::ascii_lower(scheme) == "http" || base::ascii_lower(scheme) == "https";
 }
 
 Result<Endpoint> Endpoint::parse(std::string_view base_url) {
     auto const parsed = boost::urls::parse_uri({base_url.data(), base_url.size()});
     if (!parsed) return bad_base_url(base_url, "must be an absolute URL");
     auto const& url = *parsed;
-    auto const scheme = lower(std::string{url.scheme()});
+    auto const scheme = base::ascii_lower(std::string{url.scheme()});
     if (scheme != "http" && scheme != "https") {
         return bad_base_url(base_url, "must begin with http:// or https://");
     }

@@ -1,5 +1,7 @@
 #include "service/http/http_date.hpp"
 
+#include "base/ascii.hpp"
+
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -11,9 +13,6 @@ namespace {
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 constexpr bool is_letter(char c) noexcept {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-constexpr char lower(char c) noexcept {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
 class Cursor {
@@ -61,7 +60,8 @@ private:
 std::optional<unsigned> month(std::string_view word) noexcept {
     constexpr std::string_view names = "janfebmaraprmayjunjulaugsepoctnovdec";
     if (word.size() != 3) return std::nullopt;
-    std::array<char, 3> const key{lower(word[0]), lower(word[1]), lower(word[2])};
+    std::array<char, 3> const key{base::ascii_lower(word[0]), base::ascii_lower(word[1]),
+                                  base::ascii_lower(word[2])};
     for (std::size_t i = 0; i < 12; ++i) {
         if (names.substr(i * 3, 3) == std::string_view{key.data(), key.size()}) {
             return static_cast<unsigned>(i + 1);

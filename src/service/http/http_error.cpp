@@ -1,5 +1,6 @@
 #include "service/http/http_error.hpp"
 
+#include "base/ascii.hpp"
 #include "service/http/retry_after.hpp"
 
 #include <boost/json/parse.hpp>
@@ -22,14 +23,6 @@ std::string_view trim(std::string_view text) noexcept {
     auto const first = text.find_first_not_of(" \t\r\n");
     if (first == std::string_view::npos) return {};
     return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
-std::string lower(std::string_view text) {
-    std::string out{text};
-    std::ranges::transform(out, out.begin(), [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
-    return out;
 }
 
 std::string_view member(json::value const& body, std::string_view name) {
@@ -206,7 +199,7 @@ ErrorDetails status_error(Operation const& operation, Head const& head, std::str
         auto const parsed = json::parse(text, failed);
         if (!failed) {
             if (details.request_id.empty()) details.request_id = member(parsed, "request_id");
-            auto const category = lower(member(parsed, "category"));
+            auto const category = base::ascii_lower(member(parsed, "category"));
             if (category == "user") details.category = ErrorCategory::user;
             if (category == "server") details.category = ErrorCategory::server;
             text = json::serialize(parsed);

@@ -1,20 +1,11 @@
 #include <tinkxx/redaction.hpp>
 
+#include "base/ascii.hpp"
+
 #include <algorithm>
 #include <array>
 
 namespace tinkxx {
-
-namespace {
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
-    auto const lower = [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    };
-    return std::ranges::equal(a, b, {}, lower, lower);
-}
-
-}  // namespace
 
 std::string redact_key(std::string_view key) {
     // A short key would be half told by ten of its characters.
@@ -33,7 +24,7 @@ bool is_secret_header(std::string_view name) noexcept {
         "x-tinker-weights-access-token",
     };
     return std::ranges::any_of(
-        names, [name](std::string_view secret) { return equal_ignoring_case(name, secret); });
+        names, [name](std::string_view secret) { return base::equal_in_any_case(name, secret); });
 }
 
 Headers redact(Headers const& headers) {

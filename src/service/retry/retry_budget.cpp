@@ -1,46 +1,27 @@
 #include "service/retry/retry_budget.hpp"
 
-#include <tinkxx/error.hpp>
+#include "service/retry/refusal.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <locale>
-#include <sstream>
 #include <string>
 
 namespace tinkxx {
 
-namespace {
-
-[[noreturn]] void refuse(std::string field, std::string value, std::string const& rule) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.message = "RetryBudget: " + field + " is " + value + "; it must be " + rule;
-    details.field = std::move(field);
-    details.value = std::move(value);
-    Error{std::move(details)}.raise();
-}
-
-std::string text(double value) {
-    std::ostringstream out;
-    out.imbue(std::locale::classic());
-    out << value;
-    return out.str();
-}
-
-}  // namespace
-
 void RetryBudget::validate() const {
     if (!capacity && !total_delay) {
-        refuse("capacity", "empty", "set, unless total_delay is; leave retry_budget out for none");
+        service::refuse_field("RetryBudget", "capacity", "empty",
+                              "set, unless total_delay is; leave retry_budget out for none");
     }
-    if (capacity && *capacity < 0) refuse("capacity", std::to_string(*capacity), "0 or above");
+    if (capacity && *capacity < 0)
+        service::refuse_field("RetryBudget", "capacity", std::to_string(*capacity), "0 or above");
     if (!std::isfinite(refill_per_second) || refill_per_second < 0) {
-        refuse("refill_per_second", text(refill_per_second), "a number from 0 up");
+        service::refuse_field("RetryBudget", "refill_per_second",
+                              service::number_text(refill_per_second), "a number from 0 up");
     }
     if (total_delay && total_delay->count() < 0) {
-        refuse("total_delay", std::to_string(total_delay->count()) + " ms", "0 or above");
+        service::refuse_field("RetryBudget", "total_delay",
+                              std::to_string(total_delay->count()) + " ms", "0 or above");
     }
 }
 

@@ -1,34 +1,21 @@
 #include <tinkxx/retry_config.hpp>
 
+#include "service/retry/refusal.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <locale>
-#include <sstream>
 #include <string>
 #include <utility>
 
 namespace tinkxx {
 namespace {
 
-[[noreturn]] void refuse(std::string_view field, std::string value, std::string_view rule) {
-    Error{{.kind = ErrorKind::validation,
-           .message = "RetryConfig: " + std::string{field} + " is " + value + "; it must be " +
-                      std::string{rule},
-           .category = ErrorCategory::user,
-           .field = std::string{field},
-           .value = value}}
-        .raise();
+[[noreturn]] void refuse(std::string_view field, std::string const& value, std::string_view rule) {
+    service::refuse_field("RetryConfig", field, value, rule);
 }
 
 std::string text(std::chrono::milliseconds value) { return std::to_string(value.count()) + " ms"; }
-
-std::string text(double value) {
-    std::ostringstream out;
-    out.imbue(std::locale::classic());
-    out << value;
-    return out.str();
-}
 
 class Hash {
 public:
@@ -76,7 +63,7 @@ void RetryConfig::validate() const {
                "at least retry_delay_base, " + text(retry_delay_base));
     }
     if (!(jitter_factor >= 0 && jitter_factor <= 1)) {
-        refuse("jitter_factor", text(jitter_factor), "from 0 to 1");
+        refuse("jitter_factor", service::number_text(jitter_factor), "from 0 to 1");
     }
     if (max_retries && *max_retries < 0) {
         refuse("max_retries", std::to_string(*max_retries), "0 or above, or empty for no limit");

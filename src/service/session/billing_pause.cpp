@@ -1,14 +1,8 @@
 #include "service/session/billing_pause.hpp"
 
+#include "service/session/whole_seconds.hpp"
+
 namespace tinkxx::service {
-
-namespace {
-
-std::string seconds_of(std::chrono::nanoseconds time) {
-    return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
-}
-
-}  // namespace
 
 BillingPause::Verdict BillingPause::on_402(TimePoint now, std::string_view detail) {
     if (logged_ && now - *logged_ > memory) {
@@ -19,8 +13,8 @@ BillingPause::Verdict BillingPause::on_402(TimePoint now, std::string_view detai
         return {.pause = false,
                 .level = LogLevel::error,
                 .line = "the service has refused requests for billing reasons (402) for " +
-                        seconds_of(now - *first_) + ", longer than the " + seconds_of(limit_) +
-                        " that are waited out: " + std::string{detail}};
+                        whole_seconds(now - *first_) + ", longer than the " +
+                        whole_seconds(limit_) + " that are waited out: " + std::string{detail}};
     }
     Verdict verdict{.pause = true};
     if (!first_) first_ = now;
@@ -28,7 +22,7 @@ BillingPause::Verdict BillingPause::on_402(TimePoint now, std::string_view detai
         logged_ = now;
         verdict.line = "paused, since the service refuses requests for billing reasons (402): " +
                        std::string{detail} + "; it is asked again for up to " +
-                       seconds_of(limit_ - (now - *first_));
+                       whole_seconds(limit_ - (now - *first_));
     }
     return verdict;
 }

@@ -1,16 +1,10 @@
 #include "service/session/heartbeat.hpp"
 
+#include "service/session/whole_seconds.hpp"
+
 #include <algorithm>
 
 namespace tinkxx::service {
-
-namespace {
-
-std::string seconds_of(std::chrono::nanoseconds time) {
-    return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
-}
-
-}  // namespace
 
 TimePoint Heartbeat::following(TimePoint now) const noexcept {
     return std::max(last_beat_ + intervals_.heartbeat, now);
@@ -30,7 +24,7 @@ Heartbeat::Next Heartbeat::on_error(Error const& error, TimePoint now) {
     ++failures_;
     auto const silence = now - last_success_;
     auto const since = "session " + session_id_ + ": no heartbeat succeeded for " +
-                       seconds_of(silence) + ", the last failed: " + error.what();
+                       whole_seconds(silence) + ", the last failed: " + error.what();
     bool const too_many =
         intervals_.heartbeat_max_failures > 0 && failures_ >= intervals_.heartbeat_max_failures;
     bool const too_long =

@@ -13,7 +13,6 @@ namespace tinkxx::service {
 namespace {
 
 constexpr std::string_view heartbeat_path = "/api/v1/session_heartbeat";
-constexpr std::string_view dynamic_config_path = "/api/v1/client/dynamic_config";
 constexpr std::chrono::seconds heartbeat_timeout{10};
 
 // Baselines where the server says nothing (R-CONF-22).

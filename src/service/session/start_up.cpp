@@ -7,7 +7,6 @@ namespace tinkxx::service {
 namespace {
 
 constexpr std::string_view client_config_path = "/api/v1/client/config";
-constexpr std::string_view dynamic_config_path = "/api/v1/client/dynamic_config";
 constexpr std::string_view create_session_path = "/api/v1/create_session";
 
 }  // namespace

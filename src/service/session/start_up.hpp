@@ -14,6 +14,9 @@
 
 namespace tinkxx::service {
 
+/// Asked at the start, and every so often afterwards.
+inline constexpr std::string_view dynamic_config_path = "/api/v1/client/dynamic_config";
+
 /// What a holder is for.
 enum class HolderKind : std::uint8_t {
     session,      ///< training and sampling

@@ -1,13 +1,20 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
-namespace tinkxx::net {
+namespace tinkxx::base {
 
 /// Lower case of an ASCII letter, whatever the locale.
 [[nodiscard]] constexpr char ascii_lower(char c) noexcept {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+[[nodiscard]] inline std::string ascii_lower(std::string_view text) {
+    std::string out{text};
+    for (auto& c : out) c = ascii_lower(c);
+    return out;
 }
 
 [[nodiscard]] constexpr bool equal_in_any_case(std::string_view a, std::string_view b) noexcept {
@@ -22,4 +29,4 @@ namespace tinkxx::net {
     return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-}  // namespace tinkxx::net
+}  // namespace tinkxx::base
