@@ -6,6 +6,10 @@ set(tinkxx_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tinkxx)
 
 install(TARGETS tinkxx tinkxx_testing EXPORT tinkxxTargets FILE_SET HEADERS)
 install(EXPORT tinkxxTargets NAMESPACE tinkxx:: DESTINATION ${tinkxx_cmake_dir})
+if(TARGET tinkxx_torch)
+    install(TARGETS tinkxx_torch EXPORT tinkxxTorchTargets FILE_SET HEADERS)
+    install(EXPORT tinkxxTorchTargets NAMESPACE tinkxx:: DESTINATION ${tinkxx_cmake_dir})
+endif()
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tinkxxConfig.cmake.in
     ${PROJECT_BINARY_DIR}/tinkxxConfig.cmake INSTALL_DESTINATION ${tinkxx_cmake_dir})
