@@ -6,6 +6,11 @@ set(tinkxx_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tinkxx)
 
 install(TARGETS tinkxx tinkxx_testing EXPORT tinkxxTargets FILE_SET HEADERS)
 install(EXPORT tinkxxTargets NAMESPACE tinkxx:: DESTINATION ${tinkxx_cmake_dir})
+if(TINKXX_BUILD_LOCAL)
+    # Apart, so that a program without the server needs none of its libraries.
+    install(TARGETS tinkxx_local EXPORT tinkxxLocalTargets FILE_SET HEADERS)
+    install(EXPORT tinkxxLocalTargets NAMESPACE tinkxx:: DESTINATION ${tinkxx_cmake_dir})
+endif()
 if(TARGET tinkxx_torch)
     install(TARGETS tinkxx_torch EXPORT tinkxxTorchTargets FILE_SET HEADERS)
     install(EXPORT tinkxxTorchTargets NAMESPACE tinkxx:: DESTINATION ${tinkxx_cmake_dir})

@@ -24,6 +24,7 @@ BELOW = {
     "testing": {"transport", "base"},
     "engine": {"base"},
     "local": {"engine", "wire", "transport", "base"},
+    "join": {"client", "local", "transport", "base"},  # the header that makes a client of a server
 }
 
 # Public headers by layer; folders end in a slash.
@@ -42,6 +43,7 @@ PUBLIC = {
 PLACED = {
     "src/base/transport.cpp": "transport",  # the few members of the interface that need a .cpp
     "src/pch.hpp": "client",  # what all of them have in common
+    "include/tinkxx/local/service_client.hpp": "join",
 }
 
 # What a layer must not know of, whoever offers it.

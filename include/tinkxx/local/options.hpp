@@ -1,0 +1,87 @@
+#pragma once
+
+#include <tinkxx/log.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tinkxx::local {
+
+/// A base model that a server offers.
+struct ModelSource {
+    /// What clients call it, such as `tinkxx/tiny`. Empty: the name of its folder.
+    std::string name{};
+    /// In the layout of Hugging Face: `config.json` and `*.safetensors`.
+    std::filesystem::path folder{};
+    /// Each of the tokens 0 to 255 is that byte. Without it stop texts are refused: nobody knows
+    /// the text of a token.
+    bool byte_level{false};
+};
+
+/// What a server takes on. What exceeds a limit is refused with a message that names it.
+struct Limits {
+    /// Of one request body, also once it is decompressed.
+    std::size_t request_bytes{std::size_t{256} << 20U};
+    /// Tokens of a prompt or of a datum. 0: as many as the model has positions.
+    std::size_t prompt_tokens{0};
+    /// Completions that one request may ask for.
+    std::size_t num_samples{1024};
+    /// Memory of all adapters, those that are trained and those that are drawn from.
+    std::size_t adapter_bytes{std::size_t{4} << 30U};
+    /// Samples that are accepted and not done. Beyond, clients are asked to come again (429).
+    std::size_t pending_samples{10'000};
+    /// Training requests that are accepted and not done, for each model. The one whose turn it is
+    /// is always taken.
+    std::size_t pending_steps{1'000};
+    /// Results that were fetched and are still kept, in case an answer was lost.
+    std::size_t fetched_bytes{std::size_t{128} << 20U};
+};
+
+/// Who computes.
+enum class Compute : std::uint8_t {
+    own_threads,  ///< threads of the server's own
+    loop,         ///< the loop of its runtime, in virtual time: for simulations
+};
+
+/// How a local server works. Every field but `models` has a working default.
+struct ServerOptions {
+    std::vector<ModelSource> models{};
+    /// Where checkpoints and results are kept. Empty: a temporary folder, removed in the end.
+    std::filesystem::path home{};
+    /// What clients must send as their key. Empty: any, or none.
+    std::string api_key{};
+    /// Names under which browsers may reach the server beside `localhost` and addresses of
+    /// loopback. Others are refused, unless there is a key: a page elsewhere must not drive it.
+    std::vector<std::string> hosts{};
+    /// Threads that compute; 0: one for each CPU.
+    unsigned threads{0};
+    /// Memory for keys and values of each model.
+    std::size_t cache_bytes{std::size_t{1} << 30U};
+    Compute compute{Compute::own_threads};
+    Limits limits{};
+    /// A session without a sign of life for so long has ended; its models are unloaded.
+    std::chrono::seconds session_timeout{300};
+    /// How long a request for a result waits for it. Clients wait for 45 s.
+    std::chrono::milliseconds poll_hold{std::chrono::seconds{40}};
+    /// A training request that came too early waits so long for those before it; then they count
+    /// as given up.
+    std::chrono::seconds gap_timeout{330};
+    /// A larger result is announced before it is sent.
+    std::size_t inline_result_bytes{std::size_t{1} << 20U};
+    /// How long a result is kept once it was fetched, and if nobody fetches it.
+    std::chrono::seconds fetched_keep{120};
+    std::chrono::seconds unfetched_keep{std::chrono::hours{24}};
+    /// Faults for tests of clients, such as `429:0.05,500:0.01,delay:50ms..2s,drop:0.01`. Empty:
+    /// none.
+    std::string chaos{};
+    std::uint64_t chaos_seed{0};
+    /// Whether what was acknowledged survives the loss of power, or the end of the process only.
+    bool survive_power_loss{true};
+    LogSink log{};
+};
+
+}  // namespace tinkxx::local

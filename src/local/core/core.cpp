@@ -1,0 +1,509 @@
+#include "local/core/core.hpp"
+
+#include "local/core/internals.hpp"
+#include "local/core/routes.hpp"
+#include "wire/server_requests.hpp"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace tinkxx::local {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+Error bad_option(std::string field, std::string value, std::string const& why) {
+    return Error{ErrorDetails{.kind = ErrorKind::validation,
+                              .message = "local server: " + why,
+                              .category = ErrorCategory::user,
+                              .field = std::move(field),
+                              .value = std::move(value)}};
+}
+
+/// The bytes of the tokens of a byte-level model.
+std::string_view byte_of(std::int32_t token) {
+    static auto const bytes = [] {
+        std::array<char, 256> all{};
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<char>(i);
+        return all;
+    }();
+    if (token < 0 || token > 255) return {};
+    return {&bytes[static_cast<std::size_t>(token)], 1};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Core>> Core::create(ServerOptions options, Scheduler& scheduler) {
+    std::map<std::string, Base> bases;
+    if (options.models.empty()) {
+        return bad_option("models", {},
+                          "there is no model to serve; name a folder with config.json and "
+                          "*.safetensors");
+    }
+    for (auto& source : options.models) {
+        auto config = engine::read_model_config(source.folder);
+        if (!config) {
+            return bad_option("models", source.folder.string(),
+                              "the folder " + source.folder.string() +
+                                  " is no model that can be served: " + config.error().what());
+        }
+        if (source.name.empty()) {
+            source.name = source.folder.filename().empty()
+                              ? source.folder.parent_path().filename().string()
+                              : source.folder.filename().string();
+        }
+        auto const name = source.name;
+        if (!bases.emplace(name, Base{.source = source, .config = *config}).second) {
+            return bad_option("models", name, "two models are called " + name + "; rename one");
+        }
+    }
+    auto chaos = parse_chaos(options.chaos);
+    if (!chaos) return chaos.error();
+    auto home = Home::open(options.home);
+    if (!home) return home.error();
+    auto database =
+        Database::open((*home)->database(),
+                       options.survive_power_loss ? Durability::power_loss : Durability::process);
+    if (!database) {
+        return bad_option("home", (*home)->folder().string(),
+                          std::string{"its database cannot be used: "} + database.error().what());
+    }
+    std::unique_ptr<Core> core{new Core{std::move(options), scheduler, *std::move(home),
+                                        std::move(bases), *std::move(chaos)}};
+    core->worker_ =
+        core->options_.compute == Compute::loop ? loop_worker(scheduler) : thread_worker(scheduler);
+    core->store_ = std::make_unique<Store>(*std::move(database), *core->worker_);
+    if (auto const read = core->read_store(); !read) return read.error();
+    return core;
+}
+
+Core::Core(ServerOptions options, Scheduler& scheduler, std::unique_ptr<Home> home,
+           std::map<std::string, Base> bases, ChaosPlan chaos)
+    : options_{std::move(options)},
+      scheduler_{scheduler},
+      access_{.api_key = options_.api_key, .hosts = options_.hosts},
+      chaos_{std::move(chaos), options_.chaos_seed},
+      home_{std::move(home)},
+      bases_{std::move(bases)} {}
+
+Core::~Core() {
+    *alive_ = false;
+    engine_.reset();
+    later_.clear();
+    futures_.reset();
+    // What is under way is written; what waits for its turn is written here.
+    worker_.reset();
+    if (store_) store_->flush();
+}
+
+Result<void> Core::read_store() {
+    auto& database = store_->database();
+    auto const each = [&](Table table, auto const& take) -> Result<void> {
+        auto rows = database.all(table);
+        if (!rows) return rows.error();
+        for (auto& [key, value] : *rows) {
+            if (auto taken = take(key, value); !taken) return taken;
+        }
+        return {};
+    };
+    Result<void> read = each(Table::session, [&](auto const&, auto const& text) -> Result<void> {
+        auto row = decode_session_row(text);
+        if (!row) return row.error();
+        auto const id = row->id;
+        sessions_[id].row = *std::move(row);
+        return {};
+    });
+    if (!read) return read;
+    read = each(Table::run, [&](auto const&, auto const& text) -> Result<void> {
+        auto row = decode_run_row(text);
+        if (!row) return row.error();
+        auto const id = row->id;
+        runs_[id] = *std::move(row);
+        return {};
+    });
+    if (!read) return read;
+    read = each(Table::sampler, [&](auto const&, auto const& text) -> Result<void> {
+        auto row = decode_sampler_row(text);
+        if (!row) return row.error();
+        auto const id = row->id;
+        samplers_[id] = *std::move(row);
+        return {};
+    });
+    if (!read) return read;
+    read = each(Table::checkpoint, [&](auto const&, auto const& text) -> Result<void> {
+        auto row = decode_checkpoint_row(text);
+        if (!row) return row.error();
+        next_ordinal_ = std::max(next_ordinal_, row->ordinal + 1);
+        auto const path = row->path;
+        checkpoints_[path] = *std::move(row);
+        return {};
+    });
+    if (!read) return read;
+    read = each(Table::request, [&](auto const&, auto const& text) -> Result<void> {
+        auto row = decode_request_row(text);
+        if (!row) return row.error();
+        unfinished_.push_back(*std::move(row));
+        return {};
+    });
+    if (!read) return read;
+    read = each(Table::usage, [&](auto const& key, auto const& text) -> Result<void> {
+        usage_[key] = std::stoll(text);
+        return {};
+    });
+    if (!read) return read;
+    read = each(Table::audit, [&](auto const& key, auto const& text) -> Result<void> {
+        auto const number = std::stoll(key);
+        next_event_ = std::max<std::int64_t>(next_event_, number + 1);
+        events_.emplace_back(number, text);
+        return {};
+    });
+    if (!read) return read;
+    return each(Table::meta, [&](auto const& key, auto const& text) -> Result<void> {
+        if (key == "secret") secret_ = text;
+        if (key.starts_with("copy ")) copies_[key.substr(5)] = text;
+        return {};
+    });
+}
+
+/// Looks every few seconds for what has become old.
+class Core::Sweep final : public Timer {
+public:
+    explicit Sweep(Core& core) : core_{core} {}
+    void on_time() override { core_.sweep(); }
+
+private:
+    Core& core_;
+};
+
+void Core::start() {
+    futures_ = std::make_unique<Futures>(
+        scheduler_, *store_,
+        FuturesOptions{
+            .poll_hold = options_.poll_hold,
+            .completion_hold = std::min<std::chrono::milliseconds>(30s, options_.poll_hold),
+            .inline_result_bytes = options_.inline_result_bytes,
+            .fetched_keep = options_.fetched_keep,
+            .unfetched_keep = options_.unfetched_keep,
+            .fetched_bytes = options_.limits.fetched_bytes});
+    futures_->why_waiting = [this](std::string const& id) { return why_waiting(id); };
+    futures_->plausible = [this](std::string const& id) {
+        auto const owner = id.substr(0, id.rfind(':'));
+        return runs_.contains(owner) || samplers_.contains(owner) || models_.contains(owner);
+    };
+    futures_->forgotten = [this](std::string const& id) { sample_prints_.erase(id); };
+    if (secret_.empty()) {
+        secret_ = fresh_id() + fresh_id();
+        store_->write({{Table::meta, "secret", secret_}});
+    }
+    bool const by_loop = options_.compute == Compute::loop;
+    engine_ = std::make_unique<engine::Engine>(
+        scheduler_,
+        engine::EngineOptions{.drive = by_loop ? engine::Drive::loop : engine::Drive::own_threads,
+                              .threads = options_.threads,
+                              .cache_bytes = options_.cache_bytes,
+                              .log = options_.log});
+    for (auto& [name, base] : bases_) {
+        engine::LoadModel job{.model = name, .folder = base.source.folder};
+        if (base.source.byte_level) job.token_bytes = byte_of;
+        engine_->submit(std::move(job), [this, name = name](Result<engine::ModelInfo> loaded) {
+            auto& known = bases_.at(name);
+            known.ready = loaded.has_value();
+            if (loaded) {
+                log(LogLevel::info, "local server: " + name + " is ready");
+            } else {
+                known.failure = loaded.error().what();
+                log(LogLevel::error,
+                    "local server: " + name + " cannot be served: " + known.failure);
+            }
+        });
+    }
+    auto const now = scheduler_.now();
+    for (auto& [id, session] : sessions_) session.seen = now;
+    // Folders of saves that nobody was told of, and of sessions that are over.
+    std::set<std::string> wanted;
+    for (auto const& [path, row] : checkpoints_) wanted.insert(row.folder);
+    for (auto const& [id, row] : samplers_) {
+        auto const owner = sessions_.find(row.session);
+        bool const alive =
+            owner != sessions_.end() && owner->second.row.status == SessionStatus::active;
+        if (!row.folder.empty() && alive) wanted.insert(row.folder);
+    }
+    for (auto const* place : {"checkpoints", "ephemeral"}) {
+        std::error_code error;
+        for (auto const& entry : std::filesystem::directory_iterator{home_->place(place), error}) {
+            auto const name = std::string{place} + "/" + entry.path().filename().string();
+            if (!wanted.contains(name)) remove_folder(name);
+        }
+    }
+    for (auto& row : std::exchange(unfinished_, {})) {
+        auto const seq = row.id.substr(row.id.rfind(':') + 1);
+        auto const number = std::strtoll(seq.c_str(), nullptr, 10);
+        auto const body = row.body;
+        auto const id = row.id;
+        bool const again = row.state == "pending";
+        futures_->restore(std::move(row), number / clone_stride);
+        if (again) resume_sample(id, body);
+    }
+    sweep_ = std::make_unique<Sweep>(*this);
+    sweep();
+}
+
+void Core::sweep() {
+    auto const now = scheduler_.now();
+    for (auto& [id, session] : sessions_) {
+        if (session.row.status != SessionStatus::active) continue;
+        if (now - session.seen < options_.session_timeout) continue;
+        session.row.status = SessionStatus::expired;
+        log(LogLevel::info, "local server: session " + id + " has expired");
+        store_->write({{Table::session, id, encode(session.row)}});
+        end_session(session);
+    }
+    for (auto& [id, model] : models_) {
+        if (!model.gap_since || now - *model.gap_since < options_.gap_timeout) continue;
+        // Whoever should have sent them has given up: clients send in order.
+        log(LogLevel::warning, "local server: requests " + std::to_string(model.next) + " to " +
+                                   std::to_string(model.early.begin()->first - 1) + " of " + id +
+                                   " never came; going on without them");
+        model.next = model.early.begin()->first;
+        run_steps(model);
+    }
+    std::vector<TinkerPath> over;
+    auto const wall = scheduler_.wall();
+    for (auto const& [path, row] : checkpoints_) {
+        if (row.expires && *row.expires <= wall) over.push_back(path);
+    }
+    for (auto const& path : over) forget_checkpoint(path, "checkpoint_expired");
+    for (auto const& id : std::exchange(dirty_runs_, {})) {
+        store_->write({{Table::run, id, encode(runs_.at(id))}});
+    }
+    futures_->sweep();
+    scheduler_.arm(*sweep_, now + 5s, Precision::coarse);
+}
+
+void Core::log(LogLevel level, std::string const& line) const {
+    if (options_.log) options_.log(level, line);
+}
+
+std::string Core::fresh_id() {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string text;
+    for (int half = 0; half < 2; ++half) {
+        auto bits = scheduler_.entropy("local server");
+        for (int i = 0; i < 16; ++i, bits >>= 4U) text += digits[bits & 15U];
+    }
+    // The form of a random UUID.
+    text[12] = '4';
+    text[16] = digits[8U + (static_cast<unsigned>(text[16]) & 3U)];
+    for (auto const at : {8U, 13U, 18U, 23U}) text.insert(at, 1, '-');
+    return text;
+}
+
+Core::Base const& Core::base(std::string_view operation, std::string const& name) const {
+    auto const found = bases_.find(name);
+    if (found == bases_.end()) {
+        std::string known;
+        for (auto const& [other, base] : bases_) known += (known.empty() ? "" : ", ") + other;
+        throw Refused{404, std::string{operation} + ": there is no base model " +
+                               name.substr(0, 200) + "; this server has " + known};
+    }
+    if (!found->second.failure.empty()) {
+        throw Refused{500, std::string{operation} + ": the base model " + name +
+                               " could not be loaded: " + found->second.failure};
+    }
+    return found->second;
+}
+
+QueueNote Core::why_waiting(std::string const& id) const {
+    if (auto const found = drawings_.find(id);
+        found != drawings_.end() && !found->second.job &&
+        std::ranges::find(starved_, found->second.weights) != starved_.end()) {
+        return {"paused_capacity",
+                "the memory for adapters is in use; waiting for other samples to end"};
+    }
+    auto const colon = id.rfind(':');
+    auto const model = models_.find(id.substr(0, colon));
+    if (model != models_.end() && model->second.gap_since) {
+        auto const seq = std::strtoll(id.c_str() + colon + 1, nullptr, 10);
+        if (model->second.early.contains(seq)) {
+            return {"active", "waiting for request " + std::to_string(model->second.next) +
+                                  " of this model, which has not arrived yet"};
+        }
+    }
+    return {};
+}
+
+// Requests --------------------------------------------------------------------------------------
+
+/// Counts an answer, and swallows one that is to be lost.
+class Core::Watched final : public Answer {
+public:
+    Watched(std::shared_ptr<Answer> to, Counters& counters, std::shared_ptr<bool> alive,
+            std::string route)
+        : to_{std::move(to)},
+          counters_{counters},
+          alive_{std::move(alive)},
+          route_{std::move(route)} {}
+
+    void lose() { lost_ = true; }
+
+    void head(int status, Headers headers, std::optional<std::size_t> length) override {
+        if (*alive_) {
+            counters_.add("tinkxx_requests_total",
+                          "route=\"" + route_ + "\",status=\"" + std::to_string(status) + "\"");
+        }
+        if (!lost_) to_->head(status, std::move(headers), length);
+    }
+    void data(std::string bytes) override {
+        if (!lost_) to_->data(std::move(bytes));
+    }
+    void done() override {
+        if (!lost_) to_->done();
+    }
+    [[nodiscard]] std::size_t pending() const noexcept override {
+        return lost_ ? 0 : to_->pending();
+    }
+    void on_gone(Task task) override { to_->on_gone(std::move(task)); }
+    void on_drained(Task task) override { to_->on_drained(std::move(task)); }
+
+private:
+    std::shared_ptr<Answer> to_;
+    Counters& counters_;
+    std::shared_ptr<bool> alive_;
+    std::string route_;
+    bool lost_{false};
+};
+
+/// A request that chaos delays.
+class Core::Later final : public Timer, public std::enable_shared_from_this<Later> {
+public:
+    Later(Core& core, Task task) : core_{core}, task_{std::move(task)} {}
+    void on_time() override {
+        auto const self = shared_from_this();
+        core_.later_.erase(self);
+        task_();
+    }
+
+private:
+    Core& core_;
+    Task task_;
+};
+
+void Core::handle(ServerRequest request, std::shared_ptr<Answer> answer) {
+    auto const question = request.target.find('?');
+    auto const path = std::string_view{request.target}.substr(0, question);
+    auto const match = match_route(request.method, path);
+    auto const name =
+        match.route == nullptr ? std::string{"unknown"} : std::string{match.route->path};
+    auto watched = std::make_shared<Watched>(std::move(answer), counters_, alive_, name);
+    if (match.route == nullptr) {
+        auto const what = request.method.substr(0, 20) + " " + std::string{path.substr(0, 200)};
+        return send_refusal(*watched,
+                            match.other_method
+                                ? Refused{405, what + ": this path has other methods"}
+                                : Refused{404, what + ": there is no such path; the API is below "
+                                                      "/api/v1"});
+    }
+    if (auto const no = forbidden(access_, request, !match.route->open)) {
+        return send_refusal(*watched, {no->status, no->detail});
+    }
+    Ask ask{.request = std::move(request),
+            .operation = name.substr(name.rfind('/') + 1),
+            .names = match.names,
+            .answer = watched};
+    // A view into the table, which stays.
+    ask.operation = match.route->path.substr(match.route->path.rfind('/') + 1);
+    if (question != std::string::npos) {
+        ask.query = parse_query(std::string_view{ask.request.target}.substr(question + 1));
+    }
+    auto const endpoint = match.route->endpoint;
+    bool const spared = match.route->path == "/metrics" || match.route->path == "/" ||
+                        match.route->path == "/api/v1/healthz";
+    if (spared || chaos_.quiet()) return serve(ask, endpoint);
+    auto const fault = chaos_.next();
+    auto act = [this, fault, endpoint, watched, ask = std::move(ask)]() mutable {
+        if (fault.status) {
+            counters_.add("tinkxx_chaos_total", "fault=\"" + std::to_string(*fault.status) + "\"");
+            Refused refused{*fault.status, "chaos: this fault was asked for"};
+            if (*fault.status == 429) refused.retry_after = 100ms;
+            return send_refusal(*watched, refused);
+        }
+        if (fault.drop != Fault::Drop::no) counters_.add("tinkxx_chaos_total", "fault=\"drop\"");
+        if (fault.drop == Fault::Drop::before) return;
+        if (fault.drop == Fault::Drop::after) watched->lose();
+        serve(ask, endpoint);
+    };
+    if (fault.delay <= 0ns) return act();
+    auto later = std::make_shared<Later>(*this, std::move(act));
+    later_.insert(later);
+    scheduler_.arm(*later, scheduler_.now() + fault.delay, Precision::exact);
+}
+
+void Core::serve(Ask& ask, void (Core::*endpoint)(Ask&)) {
+    try {
+        if (ask.request.body.size() > options_.limits.request_bytes) {
+            throw Refused{413, std::string{ask.operation} + ": the body has " +
+                                   std::to_string(ask.request.body.size()) +
+                                   " bytes, and the limit is " +
+                                   std::to_string(options_.limits.request_bytes) +
+                                   "; send fewer data at once"};
+        }
+        (this->*endpoint)(ask);
+    } catch (Refused const& refused) {
+        send_refusal(*ask.answer, refused);
+    } catch (Error const& error) {
+        send_refusal(*ask.answer, {400, std::string{ask.operation} + ": " + error.what()});
+    } catch (std::exception const& error) {
+        log(LogLevel::error, std::string{"local server: "} + std::string{ask.operation} +
+                                 " failed: " + error.what());
+        send_refusal(*ask.answer, {500, std::string{ask.operation} + ": " + error.what()});
+    }
+}
+
+std::string Core::body_of(Ask& ask) const {
+    return good(wire::server::decode_body(ask.operation, std::move(ask.request.body),
+                                          ask.header("Content-Encoding"),
+                                          options_.limits.request_bytes));
+}
+
+std::string Core::base_url(Ask const& ask) {
+    auto const host = ask.header("Host");
+    return "http://" + std::string{host.empty() ? std::string_view{"localhost"} : host};
+}
+
+// The end ---------------------------------------------------------------------------------------
+
+/// Waits for what is under way.
+class Core::Stopping final : public Timer {
+public:
+    Stopping(Core& core, TimePoint deadline, Task done)
+        : core_{core}, deadline_{deadline}, done_{std::move(done)} {}
+
+    void on_time() override {
+        auto& scheduler = core_.scheduler_;
+        std::size_t steps = 0;
+        for (auto const& [id, model] : core_.models_) steps += model.pending;
+        if (steps > 0 && scheduler.now() < deadline_) {
+            return scheduler.arm(*this, scheduler.now() + 20ms, Precision::exact);
+        }
+        // All that was asked for before is committed when this is.
+        core_.store_->write(
+            {}, [done = std::move(done_)](Result<void> const& /*all*/) mutable { done(); });
+    }
+
+private:
+    Core& core_;
+    TimePoint deadline_;
+    Task done_;
+};
+
+void Core::stop(std::chrono::nanoseconds limit, Task done) {
+    stopping_ = true;
+    stopping_timer_ = std::make_unique<Stopping>(*this, scheduler_.now() + limit, std::move(done));
+    scheduler_.arm(*stopping_timer_, scheduler_.now(), Precision::exact);
+}
+
+}  // namespace tinkxx::local

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <tinkxx/result.hpp>
+#include <tinkxx/types/training.hpp>
+
+#include "engine/jobs.hpp"
+#include "local/core/rows.hpp"
+#include "wire/server_requests.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Between the words of the API and those of the engine.
+
+namespace tinkxx::local {
+
+/// The tokens of a prompt or a model input; fails for images and audio, which nobody here reads.
+[[nodiscard]] Result<std::vector<Token>> tokens_of(std::string_view operation,
+                                                   ModelInput const& input);
+
+struct Batch {
+    std::vector<engine::Datum> data{};
+    engine::Loss loss{};
+    std::size_t tokens{0};
+    /// For each datum the columns of its targets; 0: they are a plain list.
+    std::vector<std::size_t> columns{};
+};
+/// What the engine is to compute. Fails with the reason if it cannot: an unknown loss, an input
+/// that is missing, unknown or of another type, no data, more tokens than `most` in a datum.
+[[nodiscard]] Result<Batch> to_batch(wire::server::ForwardBackward const& request,
+                                     std::size_t most);
+
+/// The answer of the API.
+[[nodiscard]] ForwardBackwardOutput to_output(std::string_view loss_fn,
+                                              std::vector<std::size_t> const& columns,
+                                              engine::BatchResult result);
+
+[[nodiscard]] engine::LoraConfig to_lora(Training const& training);
+[[nodiscard]] Training to_training(engine::LoraConfig const& config);
+
+}  // namespace tinkxx::local

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <tinkxx/error.hpp>
+
+#include "local/core/ask.hpp"
+#include "local/core/rows.hpp"
+#include "local/store/store.hpp"
+#include "wire/server_requests.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tinkxx::local {
+
+/// The form of a result: JSON, or protobuf that is turned into JSON for those who want that.
+enum class Form : std::uint8_t { json, sample, forward_backward };
+
+struct FuturesOptions {
+    std::chrono::milliseconds poll_hold{std::chrono::seconds{40}};
+    std::chrono::milliseconds completion_hold{std::chrono::seconds{30}};
+    std::size_t inline_result_bytes{std::size_t{1} << 20U};
+    std::chrono::seconds fetched_keep{120};
+    std::chrono::seconds unfetched_keep{std::chrono::hours{24}};
+    std::size_t fetched_bytes{std::size_t{128} << 20U};
+};
+
+/// Why a request has to wait, for those who ask for its result.
+struct QueueNote {
+    /// `active`, `paused_capacity` or `paused_rate_limit`.
+    std::string_view state{"active"};
+    std::string reason{};
+};
+
+/// What was promised to clients: requests that are not done, and results until they are fetched.
+/// A result can be asked for once it is safe in the store. Loop thread.
+class Futures {
+public:
+    Futures(Scheduler& scheduler, Store& store, FuturesOptions options);
+    ~Futures();
+    Futures(Futures const&) = delete;
+    Futures& operator=(Futures const&) = delete;
+
+    /// Who knows what a request waits for; asked when a poll ends without a result.
+    std::function<QueueNote(std::string const& id)> why_waiting{};
+    /// Whether a request of that id could once have been accepted.
+    std::function<bool(std::string const& id)> plausible{};
+    /// Told of a promise that is kept no longer.
+    std::function<void(std::string const& id)> forgotten{};
+
+    /// A promise to be kept. `body` is written down with it, to be computed after a restart; then
+    /// `written` is called once that is safe.
+    void add(std::string id, Form form, std::string owner);
+    void add_sample(std::string id, std::string owner, std::int64_t clone, std::string body,
+                    Store::Written written);
+    /// A promise of an earlier life of the server.
+    void restore(RequestRow row, std::int64_t clone);
+
+    [[nodiscard]] bool contains(std::string const& id) const { return promises_.contains(id); }
+    [[nodiscard]] bool pending(std::string const& id) const;
+    [[nodiscard]] std::size_t pending_count() const noexcept { return pending_; }
+    [[nodiscard]] std::size_t pending_samples() const noexcept { return pending_samples_; }
+
+    /// Keeps a promise; `more` is committed with it.
+    void complete(std::string const& id, std::string payload, std::vector<Change> more);
+    void fail(std::string const& id, std::string error, ErrorCategory category);
+
+    void retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
+                  std::shared_ptr<Answer> const& answer);
+    void completions(wire::server::RetrieveFutures const& ask,
+                     std::shared_ptr<Answer> const& answer);
+    /// Polls that wait.
+    [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }
+
+    /// Forgets what was kept long enough.
+    void sweep();
+
+private:
+    class Poll;
+    class CompletionPoll;
+
+    enum class State : std::uint8_t { pending, settling, done, failed };
+    struct Promise {
+        std::string id{};
+        Form form{Form::json};
+        std::string owner{};
+        std::int64_t clone{0};
+        State state{State::pending};
+        /// Not there if the result is in the store only.
+        std::optional<std::string> payload{};
+        std::size_t size{0};
+        std::string error{};
+        std::string category{};
+        TimePoint settled{};
+        std::optional<TimePoint> fetched{};
+        std::vector<std::shared_ptr<Poll>> polls{};
+    };
+    struct Stream {
+        /// What is done and not known to have been seen, each with its cursor.
+        std::deque<std::pair<std::int64_t, std::string>> done{};
+        std::vector<std::shared_ptr<CompletionPoll>> polls{};
+    };
+    using StreamKey = std::pair<std::string, std::int64_t>;
+
+    [[nodiscard]] static RequestRow row_of(Promise const& promise, WallTime at);
+    void settle(std::string const& id);
+    void announce(Promise const& promise);
+    void deliver(Promise& promise, Poll const& poll);
+    void send(Promise& promise, Poll const& poll, std::string const& payload);
+    void give_up(std::string const& id, Poll* poll);
+    void send_completions(Stream const& stream, std::int64_t previous, Answer& answer) const;
+    void end_completion_poll(StreamKey const& key, CompletionPoll* poll);
+    void fetched(Promise& promise);
+    void forget(std::string const& id);
+    void forget_fetched();
+    [[nodiscard]] std::string try_again(std::string const& id) const;
+
+    Scheduler& scheduler_;
+    Store& store_;
+    FuturesOptions options_;
+    std::map<std::string, Promise> promises_{};
+    std::map<StreamKey, Stream> streams_{};
+    std::size_t pending_{0};
+    std::size_t pending_samples_{0};
+    std::size_t waiting_{0};
+    /// Of the newest completion. Begins with the time of day, so that it is larger than any of an
+    /// earlier life of the server.
+    std::int64_t cursor_;
+    /// Fetched ones, oldest first, and their bytes. Some may be gone already.
+    std::deque<std::string> fetched_{};
+    std::size_t fetched_bytes_{0};
+    std::shared_ptr<bool> alive_{std::make_shared<bool>(true)};
+};
+
+}  // namespace tinkxx::local

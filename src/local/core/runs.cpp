@@ -1,0 +1,414 @@
+#include "local/core/core.hpp"
+#include "local/core/json.hpp"
+#include "local/core/times.hpp"
+#include "local/store/tar.hpp"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+
+namespace tinkxx::local {
+
+using wire::JsonOut;
+
+namespace {
+
+using namespace std::chrono_literals;
+
+void write(JsonOut& json, CheckpointRow const& row) {
+    json.open_object();
+    json.member("checkpoint_id", std::string{to_string(row.path.kind)} + "/" + row.path.name);
+    json.member("checkpoint_type", checkpoint_type(row.path.kind));
+    json.member("time", iso_time(row.created));
+    json.member("tinker_path", row.path.text());
+    json.member("size_bytes", row.size_bytes);
+    json.member("public", row.is_public);
+    nullable(json, "user_metadata", row.user_metadata.value_or(Texts{}));
+    json.key("expires_at");
+    if (row.expires) {
+        json.value(iso_time(*row.expires));
+    } else {
+        json.null();
+    }
+    json.close_object();
+}
+
+void write_cursor(JsonOut& json, std::int64_t offset, std::int64_t limit, std::size_t total) {
+    json.key("cursor");
+    json.open_object();
+    json.member("offset", offset);
+    json.member("limit", limit);
+    json.member("total_count", total);
+    json.close_object();
+}
+
+/// Clients before 0.28 cannot read a list with a kind that they do not know.
+bool knows_external(Ask const& ask) {
+    auto version = ask.header("X-Stainless-Package-Version");
+    if (version.empty()) {
+        constexpr std::string_view product = "AsyncTinker/Python ";
+        auto const agent = ask.header("User-Agent");
+        if (!agent.starts_with(product)) return true;
+        version = agent.substr(product.size());
+    }
+    int major = 0;
+    int minor = 0;
+    auto const* const end = version.data() + version.size();
+    auto const first = std::from_chars(version.data(), end, major);
+    if (first.ec != std::errc{} || first.ptr == end || *first.ptr != '.') return true;
+    if (std::from_chars(first.ptr + 1, end, minor).ec != std::errc{}) return true;
+    return major > 0 || minor >= 28;
+}
+
+std::string hex(std::string_view bytes) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string out;
+    for (auto const c : bytes) {
+        out += digits[static_cast<unsigned char>(c) >> 4U];
+        out += digits[static_cast<unsigned char>(c) & 15U];
+    }
+    return out;
+}
+
+std::string folder_path(TinkerPath const& path) {
+    return "/api/v1/training_runs/" + path.run + "/checkpoints/" +
+           std::string{to_string(path.kind)} + "/" + path.name;
+}
+
+}  // namespace
+
+std::string Core::sign(std::string_view text) const {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> mac{};
+    unsigned size = 0;
+    HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
+         reinterpret_cast<unsigned char const*>(text.data()), text.size(), mac.data(), &size);
+    return hex({reinterpret_cast<char const*>(mac.data()), size});
+}
+
+std::string Core::signed_link(Ask const& ask, std::string const& path, WallTime until) const {
+    auto const text = path + "?expires=" + std::to_string(to_micros(until) / 1'000'000);
+    return base_url(ask) + text + "&signature=" + sign(text);
+}
+
+void Core::check_link(Ask const& ask) const {
+    auto const path = ask.request.target.substr(0, ask.request.target.find('?'));
+    auto const signature = ask.parameter("signature", "");
+    if (signature.empty()) {
+        if (auto const no = forbidden(access_, ask.request, true)) {
+            throw Refused{no->status, no->detail};
+        }
+        return;
+    }
+    auto const expires = ask.number("expires", 0, 0, std::int64_t{1} << 40U);
+    if (!equal_in_constant_time(signature, sign(path + "?expires=" + std::to_string(expires)))) {
+        throw Refused{403, "download: the link is not one of this server; ask for a new one"};
+    }
+    if (from_micros(expires * 1'000'000) < scheduler_.wall()) {
+        throw Refused{403, "download: the link has expired; ask for a new one"};
+    }
+}
+
+CheckpointRow& Core::named_checkpoint(Ask const& ask) {
+    auto const& run = ask.names.at(0);
+    auto const& id = ask.names.at(1);
+    auto const slash = id.find('/');
+    auto const kind = parse_kind(id.substr(0, slash));
+    if (slash == std::string::npos || !kind) {
+        throw Refused{400, std::string{ask.operation} + ": the checkpoint " + id.substr(0, 200) +
+                               " must be named with its kind: weights/, sampler_weights/ or "
+                               "external_weights/ and its name"};
+    }
+    auto const found = checkpoints_.find(TinkerPath{run, *kind, id.substr(slash + 1)});
+    if (found == checkpoints_.end() || find_checkpoint(found->first) == nullptr) {
+        throw Refused{404, std::string{ask.operation} + ": there is no checkpoint tinker://" +
+                               run.substr(0, 200) + "/" + id.substr(0, 200)};
+    }
+    return found->second;
+}
+
+void Core::write_run(JsonOut& json, RunRow const& run) const {
+    CheckpointRow const* last = nullptr;
+    CheckpointRow const* last_sampler = nullptr;
+    auto const first = checkpoints_.lower_bound(TinkerPath{.run = run.id});
+    for (auto at = first; at != checkpoints_.end() && at->first.run == run.id; ++at) {
+        auto const& row = at->second;
+        if (find_checkpoint(row.path) == nullptr) continue;
+        auto*& slot = row.path.kind == Kind::sampler_weights ? last_sampler : last;
+        if (row.path.kind == Kind::external_weights) continue;
+        if (slot == nullptr || slot->ordinal < row.ordinal) slot = &row;
+    }
+    json.open_object();
+    json.member("training_run_id", run.id);
+    json.member("base_model", run.base_model);
+    json.member("model_owner", "local");
+    json.member("is_lora", run.training.rank > 0);
+    json.member("corrupted", false);
+    json.member("lora_rank", run.training.rank);
+    json.member("last_request_time", iso_time(run.last_request));
+    auto const member = [&json](std::string_view name, CheckpointRow const* row) {
+        json.key(name);
+        if (row != nullptr) {
+            write(json, *row);
+        } else {
+            json.null();
+        }
+    };
+    member("last_checkpoint", last);
+    member("last_sampler_checkpoint", last_sampler);
+    nullable(json, "user_metadata", run.user_metadata);
+    json.close_object();
+}
+
+void Core::list_runs(Ask& ask) {
+    auto const limit = ask.number("limit", 20, 0, 10'000);
+    auto const offset = ask.number("offset", 0, 0, 1'000'000'000);
+    auto const project = ask.parameter("project_id", "");
+    std::vector<RunRow const*> runs;
+    for (auto const& [id, run] : runs_) {
+        if (!project.empty()) {
+            auto const owner = sessions_.find(run.session);
+            if (owner == sessions_.end() || owner->second.row.project_id != project) continue;
+        }
+        runs.push_back(&run);
+    }
+    std::ranges::sort(runs, [](auto const* a, auto const* b) {
+        return std::tie(a->created, a->id) > std::tie(b->created, b->id);
+    });
+    send_json(*ask.answer, json_object([&](JsonOut& json) {
+        json.key("training_runs");
+        json.open_array();
+        for (std::size_t i = 0; i < runs.size(); ++i) {
+            auto const at = static_cast<std::int64_t>(i);
+            if (at >= offset && at < offset + limit) write_run(json, *runs[i]);
+        }
+        json.close_array();
+        write_cursor(json, offset, limit, runs.size());
+    }));
+}
+
+void Core::get_run(Ask& ask) {
+    auto const found = runs_.find(ask.names.at(0));
+    if (found == runs_.end()) {
+        throw Refused{404, "training_runs: there is no run " + ask.names.at(0).substr(0, 200)};
+    }
+    std::string body;
+    JsonOut json{body};
+    write_run(json, found->second);
+    send_json(*ask.answer, std::move(body));
+}
+
+void Core::send_checkpoints(Ask& ask, std::vector<CheckpointRow const*> rows, std::int64_t offset,
+                            std::int64_t limit) const {
+    bool const external = knows_external(ask);
+    std::erase_if(rows, [&](auto const* row) {
+        return find_checkpoint(row->path) == nullptr ||
+               (!external && row->path.kind == Kind::external_weights);
+    });
+    std::ranges::sort(rows, [](auto const* a, auto const* b) { return a->ordinal > b->ordinal; });
+    send_json(*ask.answer, json_object([&](JsonOut& json) {
+        json.key("checkpoints");
+        json.open_array();
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            auto const at = static_cast<std::int64_t>(i);
+            if (at >= offset && at < offset + limit) write(json, *rows[i]);
+        }
+        json.close_array();
+        write_cursor(json, offset, limit, rows.size());
+    }));
+}
+
+void Core::list_run_checkpoints(Ask& ask) {
+    auto const& run = ask.names.at(0);
+    if (!runs_.contains(run)) {
+        throw Refused{404, "checkpoints: there is no run " + run.substr(0, 200)};
+    }
+    std::vector<CheckpointRow const*> rows;
+    for (auto const& [path, row] : checkpoints_) {
+        if (path.run == run) rows.push_back(&row);
+    }
+    auto const all = static_cast<std::int64_t>(rows.size());
+    send_checkpoints(ask, std::move(rows), 0, all);
+}
+
+void Core::list_checkpoints(Ask& ask) {
+    auto const limit = ask.number("limit", 100, 0, 10'000);
+    auto const offset = ask.number("offset", 0, 0, 1'000'000'000);
+    std::vector<CheckpointRow const*> rows;
+    for (auto const& [path, row] : checkpoints_) rows.push_back(&row);
+    send_checkpoints(ask, std::move(rows), offset, limit);
+}
+
+void Core::change_checkpoint(Ask& ask, CheckpointRow const& row, std::string_view event) {
+    std::vector<Change> changes{{Table::checkpoint, row.path.text(), encode(row)}};
+    note_event(changes, event, row.path.text());
+    store_->write(std::move(changes), [answer = ask.answer](Result<void> const& written) {
+        if (written) return send_nothing(*answer);
+        send_refusal(*answer, {500, written.error().what()});
+    });
+}
+
+void Core::delete_checkpoint(Ask& ask) {
+    auto const path = named_checkpoint(ask).path;
+    forget_checkpoint(path, "checkpoint_deleted");
+    // Once it is gone for good.
+    store_->write(
+        {}, [answer = ask.answer](Result<void> const& /*written*/) { send_nothing(*answer); });
+}
+
+void Core::publish(Ask& ask) {
+    auto& row = named_checkpoint(ask);
+    if (row.is_public) {
+        throw Refused{409, "publish: " + row.path.text() + " is public already"};
+    }
+    row.is_public = true;
+    change_checkpoint(ask, row, "checkpoint_published");
+}
+
+void Core::unpublish(Ask& ask) {
+    auto& row = named_checkpoint(ask);
+    if (!row.is_public) {
+        throw Refused{409, "publish: " + row.path.text() + " is private already"};
+    }
+    row.is_public = false;
+    change_checkpoint(ask, row, "checkpoint_unpublished");
+}
+
+void Core::set_ttl(Ask& ask) {
+    auto const ttl = good(wire::server::decode_ttl(body_of(ask)), 422);
+    auto const expires = expiry("ttl", ttl.seconds);
+    auto& row = named_checkpoint(ask);
+    row.expires = expires;
+    change_checkpoint(ask, row, "checkpoint_ttl_set");
+}
+
+void Core::archive(Ask& ask) {
+    // Clients that know the short form of sampler paths leave the kind out.
+    if (ask.names.at(1).find('/') == std::string::npos) {
+        ask.names[1] = "sampler_weights/" + ask.names[1];
+    }
+    auto const& row = named_checkpoint(ask);
+    auto const until = scheduler_.wall() + 15min;
+    auto body = json_object([&](JsonOut& json) {
+        json.member("url", signed_link(ask, folder_path(row.path) + "/download", until));
+        json.member("expires", iso_time(until));
+    });
+    ask.answer->head(302,
+                     {{"Location", signed_link(ask, folder_path(row.path) + "/download", until)},
+                      {"Expires", http_date(until)},
+                      {"Content-Type", "application/json"}},
+                     body.size());
+    ask.answer->data(std::move(body));
+    ask.answer->done();
+}
+
+void Core::external_urls(Ask& ask) {
+    auto const& row = named_checkpoint(ask);
+    if (row.path.kind != Kind::external_weights) {
+        throw Refused{400, "external_weights_urls: " + row.path.text() +
+                               " was not saved for others; use save_weights_external"};
+    }
+    auto const until = scheduler_.wall() + 1h;
+    std::vector<std::string> files;
+    std::error_code error;
+    for (auto const& entry : std::filesystem::directory_iterator{home_->place(row.folder), error}) {
+        files.push_back(entry.path().filename().string());
+    }
+    std::ranges::sort(files);
+    send_json(*ask.answer, json_object([&](JsonOut& json) {
+        json.key("urls");
+        json.open_object();
+        for (auto const& file : files) {
+            json.member(file, signed_link(ask, folder_path(row.path) + "/files/" + file, until));
+        }
+        json.close_object();
+        json.member("expires", iso_time(until));
+    }));
+}
+
+/// Sends bytes as fast as the other side takes them.
+class Core::Sending : public std::enable_shared_from_this<Sending> {
+public:
+    explicit Sending(std::shared_ptr<Answer> answer) : answer_{std::move(answer)} {}
+    virtual ~Sending() = default;
+
+    void pump() {
+        constexpr std::size_t enough = std::size_t{1} << 20U;
+        while (answer_->pending() < enough) {
+            auto bytes = next();
+            // Whoever reads sees the end of the connection, and so that something is missing.
+            if (!bytes) return answer_.reset();
+            if (bytes->empty()) {
+                answer_->done();
+                return;
+            }
+            answer_->data(*std::move(bytes));
+        }
+        answer_->on_drained([self = shared_from_this()] { self->pump(); });
+    }
+
+protected:
+    [[nodiscard]] virtual Result<std::string> next() = 0;
+
+private:
+    std::shared_ptr<Answer> answer_;
+};
+
+void Core::download(Ask& ask) {
+    class Archive final : public Sending {
+    public:
+        Archive(std::shared_ptr<Answer> answer, std::unique_ptr<TarStream> tar)
+            : Sending{std::move(answer)}, tar_{std::move(tar)} {}
+        Result<std::string> next() override { return tar_->next(); }
+
+    private:
+        std::unique_ptr<TarStream> tar_;
+    };
+    check_link(ask);
+    auto const& row = named_checkpoint(ask);
+    auto tar =
+        good(TarStream::open(home_->place(row.folder), {"checkpoint_complete"}, row.created), 500);
+    ask.answer->head(
+        200,
+        {{"Content-Type", "application/x-tar"},
+         {"Content-Disposition", "attachment; filename=\"" + row.path.name + ".tar\""}},
+        std::nullopt);
+    std::make_shared<Archive>(ask.answer, std::move(tar))->pump();
+}
+
+void Core::download_file(Ask& ask) {
+    class File final : public Sending {
+    public:
+        File(std::shared_ptr<Answer> answer, std::ifstream in)
+            : Sending{std::move(answer)}, in_{std::move(in)} {}
+        Result<std::string> next() override {
+            std::string bytes(std::size_t{256} << 10U, '\0');
+            in_.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+            bytes.resize(static_cast<std::size_t>(in_.gcount()));
+            return bytes;
+        }
+
+    private:
+        std::ifstream in_;
+    };
+    check_link(ask);
+    auto const& row = named_checkpoint(ask);
+    auto const& name = ask.names.at(2);
+    auto const place = home_->place(row.folder) / name;
+    std::error_code error;
+    auto const size =
+        valid_name(name) ? std::filesystem::file_size(place, error) : std::uintmax_t{0};
+    std::ifstream in{place, std::ios::binary};
+    if (!valid_name(name) || error || !in) {
+        throw Refused{404, "download: " + row.path.text() + " has no file " + name.substr(0, 200)};
+    }
+    ask.answer->head(200, {{"Content-Type", "application/octet-stream"}},
+                     static_cast<std::size_t>(size));
+    std::make_shared<File>(ask.answer, std::move(in))->pump();
+}
+
+}  // namespace tinkxx::local

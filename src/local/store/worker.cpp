@@ -1,0 +1,99 @@
+#include "local/store/worker.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace tinkxx::local {
+
+namespace {
+
+struct Piece {
+    Task work{};
+    Task done{};
+};
+
+class ThreadWorker final : public Worker {
+public:
+    explicit ThreadWorker(Scheduler& scheduler)
+        : scheduler_{scheduler}, thread_{[this] { serve(); }} {}
+
+    ~ThreadWorker() override {
+        alive_->store(false);
+        {
+            std::lock_guard const lock{mutex_};
+            stop_ = true;
+        }
+        woken_.notify_one();
+        thread_.join();
+    }
+
+    void run(Task work, Task done) override {
+        {
+            std::lock_guard const lock{mutex_};
+            pieces_.push_back({std::move(work), std::move(done)});
+        }
+        woken_.notify_one();
+    }
+
+private:
+    void serve() {
+        for (;;) {
+            Piece piece;
+            {
+                std::unique_lock lock{mutex_};
+                woken_.wait(lock, [this] { return stop_ || !pieces_.empty(); });
+                if (pieces_.empty()) return;
+                piece = std::move(pieces_.front());
+                pieces_.pop_front();
+            }
+            piece.work();
+            piece.work = {};
+            scheduler_.post([alive = alive_, done = std::move(piece.done)]() mutable {
+                if (alive->load()) done();
+            });
+        }
+    }
+
+    Scheduler& scheduler_;
+    /// Read by tasks that may run after the worker is gone.
+    std::shared_ptr<std::atomic<bool>> alive_{std::make_shared<std::atomic<bool>>(true)};
+    std::mutex mutex_{};
+    std::condition_variable woken_{};
+    // Guarded by the mutex.
+    std::deque<Piece> pieces_{};
+    bool stop_{false};
+    std::thread thread_;
+};
+
+class LoopWorker final : public Worker {
+public:
+    explicit LoopWorker(Scheduler& scheduler) : scheduler_{scheduler} {}
+    ~LoopWorker() override { *alive_ = false; }
+
+    void run(Task work, Task done) override {
+        work();
+        scheduler_.post([alive = alive_, done = std::move(done)]() mutable {
+            if (*alive) done();
+        });
+    }
+
+private:
+    Scheduler& scheduler_;
+    std::shared_ptr<bool> alive_{std::make_shared<bool>(true)};
+};
+
+}  // namespace
+
+std::unique_ptr<Worker> thread_worker(Scheduler& scheduler) {
+    return std::make_unique<ThreadWorker>(scheduler);
+}
+
+std::unique_ptr<Worker> loop_worker(Scheduler& scheduler) {
+    return std::make_unique<LoopWorker>(scheduler);
+}
+
+}  // namespace tinkxx::local

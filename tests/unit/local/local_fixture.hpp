@@ -1,0 +1,138 @@
+#pragma once
+
+#include <tinkxx/local/server.hpp>
+#include <tinkxx/local/service_client.hpp>
+#include <tinkxx/testing/manual_clock.hpp>
+
+#include "engine/model/model.hpp"
+#include "support/tiny_models.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tinkxx::local {
+
+/// A folder that goes with its owner.
+class TemporaryFolder {
+public:
+    TemporaryFolder() {
+        auto pattern = (std::filesystem::temp_directory_path() / "tinkxx-test-XXXXXX").string();
+        path_ = ::mkdtemp(pattern.data());
+    }
+    ~TemporaryFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    TemporaryFolder(TemporaryFolder const&) = delete;
+    TemporaryFolder& operator=(TemporaryFolder const&) = delete;
+
+    [[nodiscard]] std::filesystem::path const& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+/// A byte-level model as small as can be, with token 0 as its end of sequence.
+inline engine::ModelConfig byte_config() {
+    return {.architecture = engine::Architecture::llama,
+            .vocab_size = 256,
+            .hidden_size = 16,
+            .intermediate_size = 24,
+            .layers = 2,
+            .heads = 2,
+            .kv_heads = 1,
+            .head_dim = 8,
+            .max_positions = 128,
+            .eos_tokens = {0}};
+}
+
+/// Its folder, written once for all tests of a program.
+inline std::filesystem::path const& byte_model() {
+    static TemporaryFolder const folder;
+    static auto const path = [] {
+        auto place = folder.path() / "bytes";
+        auto const config = byte_config();
+        auto const weights =
+            engine::support::weights_of(config, engine::support::random_tensors(config, 7));
+        engine::save_model(place, config, weights, engine::ElementType::f32).value();
+        return place;
+    }();
+    return path;
+}
+
+inline ServerOptions tiny_server() {
+    ServerOptions options;
+    options.models = {{.name = "test/bytes", .folder = byte_model(), .byte_level = true}};
+    options.cache_bytes = std::size_t{8} << 20U;
+    options.compute = Compute::loop;
+    options.survive_power_loss = false;
+    return options;
+}
+
+/// A server and its client on a clock that jumps over waits; nothing has a thread.
+class LocalTest : public ::testing::Test {
+protected:
+    LocalTest() { server_options.home = home.path() / "home"; }
+
+    Server& server() {
+        if (!server_) server_.emplace(server_options, runtime);
+        return *server_;
+    }
+    ServiceClient& service() {
+        if (!service_) service_.emplace(service_client(server(), client_options));
+        return *service_;
+    }
+    /// As if the process had been killed and started again: nobody is told anything.
+    void restart() {
+        service_.reset();
+        server_.reset();
+        run();
+    }
+    void run() {
+        while (clock->run_ready()) {
+        }
+    }
+
+    TemporaryFolder home{};
+    std::shared_ptr<testing::ManualClock> clock{
+        std::make_shared<testing::ManualClock>(testing::ManualClockOptions{.auto_advance = true})};
+    Runtime runtime{
+        RuntimeOptions{.threads = 0, .scheduler = clock, .log = [](LogLevel, std::string_view) {}}};
+    ServerOptions server_options{tiny_server()};
+    ClientOptions client_options{};
+
+private:
+    std::optional<Server> server_{};
+    std::optional<ServiceClient> service_{};
+};
+
+/// Tokens and the ones that follow them.
+inline Datum text_datum(std::string const& text) {
+    std::vector<Token> tokens;
+    std::vector<std::int64_t> targets;
+    for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+        tokens.push_back(static_cast<unsigned char>(text[i]));
+        targets.push_back(static_cast<unsigned char>(text[i + 1]));
+    }
+    Datum datum;
+    datum.loss_fn_inputs.set("weights", std::vector<float>(tokens.size(), 1.0F));
+    datum.loss_fn_inputs.set("target_tokens", std::move(targets));
+    datum.model_input = ModelInput::from_tokens(std::move(tokens));
+    return datum;
+}
+
+inline ModelInput text_prompt(std::string const& text) {
+    std::vector<Token> tokens;
+    for (auto const c : text) tokens.push_back(static_cast<unsigned char>(c));
+    return ModelInput::from_tokens(std::move(tokens));
+}
+
+}  // namespace tinkxx::local
