@@ -1,0 +1,190 @@
+#include "commands/serve.hpp"
+
+#include <tinkxx/local/listen.hpp>
+#include <tinkxx/local/server.hpp>
+#include <tinkxx/local/tiny_model.hpp>
+#include <tinkxx/tinkxx.hpp>
+#include <tinkxx/version.hpp>
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace tinkxx::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+std::string environment(char const* name) {
+    auto const* const value = std::getenv(name);
+    return value == nullptr ? std::string{} : std::string{value};
+}
+
+fs::path default_home() {
+    if (auto set = environment("TINKXX_HOME"); !set.empty()) return set;
+    if (auto data = environment("XDG_DATA_HOME"); !data.empty()) return fs::path{data} / "tinkxx";
+    if (auto own = environment("HOME"); !own.empty()) return fs::path{own} / ".local/share/tinkxx";
+    Error{{.kind = ErrorKind::validation,
+           .message = "serve: neither TINKXX_HOME nor HOME says where to keep checkpoints; name a "
+                      "folder with --home",
+           .field = "home"}}
+        .raise();
+}
+
+local::ModelSource model_of(std::string const& argument) {
+    auto const equals = argument.find('=');
+    local::ModelSource model;
+    model.folder = equals == std::string::npos ? argument : argument.substr(equals + 1);
+    if (equals != std::string::npos) model.name = argument.substr(0, equals);
+    // The last part of a path that ends in a slash is empty.
+    if (!model.folder.has_filename()) model.folder = model.folder.parent_path();
+    return model;
+}
+
+local::ServerOptions options_of(ServeArguments const& arguments) {
+    local::ServerOptions options;
+    options.models.push_back(local::tiny_model());
+    for (auto const& one : arguments.models) options.models.push_back(model_of(one));
+    options.home = arguments.home.empty() ? default_home() : fs::path{arguments.home};
+    options.api_key = arguments.api_key;
+    options.hosts = arguments.allowed_hosts;
+    options.hosts.push_back(arguments.host);
+    options.threads = arguments.threads;
+    options.chaos = arguments.chaos;
+    options.chaos_seed = arguments.seed;
+    return options;
+}
+
+/// Each line with its time, as operators want it.
+LogSink log_to(Terminal& terminal) {
+    return [&terminal](LogLevel level, std::string_view line) {
+        auto const now = std::chrono::system_clock::now();
+        auto const seconds = std::chrono::system_clock::to_time_t(now);
+        std::tm parts{};
+        ::gmtime_r(&seconds, &parts);
+        std::string time(32, '\0');
+        time.resize(std::strftime(time.data(), time.size(), "%Y-%m-%dT%H:%M:%SZ", &parts));
+        terminal.err() << (time + " " + std::string{to_string(level)} + " " + std::string{line} +
+                           "\n")
+                       << std::flush;
+    };
+}
+
+/// Which option of the command line a field of the library's options comes from.
+std::string_view flag_of(std::string_view field) {
+    for (auto const& [name, flag] :
+         {std::pair<std::string_view, std::string_view>{"port", "--port"},
+          {"host", "--host"},
+          {"home", "--home"},
+          {"models", "--model"},
+          {"folder", "--model"},
+          {"chaos", "--chaos"},
+          {"threads", "--threads"}}) {
+        if (field.starts_with(name)) return flag;
+    }
+    return {};
+}
+
+/// From "operation: cause; way out", as all messages of the library are.
+Trouble trouble_of(Error const& error) {
+    std::string const text = error.what();
+    auto const cut = text.find("; ");
+    Trouble trouble{.headline = "the server cannot start", .reason = text.substr(0, cut)};
+    if (cut != std::string::npos) trouble.way_out = text.substr(cut + 2);
+    auto const flag = flag_of(error.field());
+    if (!flag.empty() && text.find(flag) == std::string::npos) {
+        trouble.way_out += (trouble.way_out.empty() ? "" : " ") + ("(" + std::string{flag} + ")");
+    }
+    return trouble;
+}
+
+void allow_many_files() {
+    // A connection is a file, and the usual limit of 1024 is for other programs.
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
+void announce(ServeArguments const& arguments, local::ServerOptions const& options,
+              local::Listening const& at, Terminal& terminal) {
+    std::string names;
+    std::string list;
+    for (auto const& model : options.models) {
+        auto const name = model.name.empty() ? model.folder.filename().string() : model.name;
+        names += (names.empty() ? "" : ", ") + name;
+        list += (list.empty() ? "" : ",") + json_text(name);
+    }
+    if (arguments.json) {
+        terminal.out() << "{\"url\":" << json_text(at.url()) << ",\"port\":" << at.port()
+                       << ",\"home\":" << json_text(options.home.string()) << ",\"models\":["
+                       << list << "],\"pid\":" << ::getpid()
+                       << ",\"version\":" << json_text(TINKXX_VERSION) << "}\n"
+                       << std::flush;
+    } else {
+        auto const key = arguments.api_key.empty() ? "tml-local" : "...";
+        terminal.err() << "tinkxx " << TINKXX_VERSION << " serves " << terminal.bold(names)
+                       << " at " << terminal.bold(at.url()) << '\n'
+                       << "  keeps  what it has in " << options.home.string() << '\n'
+                       << "  use    export TINKER_BASE_URL=" << at.url()
+                       << " TINKER_API_KEY=" << key << '\n'
+                       << "  end    with Ctrl-C\n";
+    }
+    if (!at.loopback_only() && arguments.api_key.empty()) {
+        terminal.warn("whoever can reach " + arguments.host +
+                      " can use this server; give it a key with --api-key");
+    }
+    if (!arguments.api_key.empty() && !arguments.api_key.starts_with("tml-")) {
+        terminal.warn("the official SDK sends only keys that begin with tml-");
+    }
+    if (!arguments.chaos.empty()) terminal.warn("faults are on: " + arguments.chaos);
+}
+
+}  // namespace
+
+Exit serve(ServeArguments const& arguments, Terminal& terminal) try {
+    // Before there is another thread, so that all of them leave these to `sigwait`.
+    sigset_t ends{};
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+    allow_many_files();
+
+    auto const log = log_to(terminal);
+    auto options = options_of(arguments);
+    options.log = [log, least = arguments.verbose ? LogLevel::info : LogLevel::warning](
+                      LogLevel level, std::string_view line) {
+        if (level >= least) log(level, line);
+    };
+    Runtime const runtime{{.log = log}};
+    local::Server const server{options, runtime};
+    auto const listening = local::listen(
+        server,
+        {.host = arguments.host, .port = arguments.port, .log_requests = arguments.verbose});
+    announce(arguments, options, listening, terminal);
+
+    int signal = 0;
+    sigwait(&ends, &signal);
+    // A second one ends it at once.
+    pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+    if (!arguments.json) terminal.err() << "ending: what runs is finished and kept\n" << std::flush;
+    server.stop(10s);
+    listening.stop(1s);
+    return Exit::success;
+} catch (Error const& error) {
+    terminal.complain(trouble_of(error));
+    return Exit::failure;
+}
+
+}  // namespace tinkxx::cli

@@ -1,0 +1,137 @@
+// The command line of tinkxx. Help and version start no thread and open no connection.
+#include "commands/serve.hpp"
+#include "commands/version.hpp"
+#include "output/terminal.hpp"
+
+#include <tinkxx/version.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <exception>
+#include <string>
+
+namespace tinkxx::cli {
+namespace {
+
+constexpr char const* about =
+    "Trains and samples language models with the Tinker API, on this machine or elsewhere.\n\n"
+    "  tinkxx serve                 a Tinker server on this machine: no key, no network, no GPU\n"
+    "  tinkxx COMMAND --help        what a command does, with examples";
+
+constexpr char const* codes =
+    "Exit codes: 0 done; 1 it failed, and stderr says why; 2 the command line is wrong.\n"
+    "Data goes to stdout, all else to stderr. NO_COLOR turns colour off.";
+
+constexpr char const* about_serve =
+    "Serves the Tinker API from this machine: trains LoRA adapters and samples, on its CPU.\n\n"
+    "It listens on 127.0.0.1 and takes any key until it is told otherwise. What it keeps survives\n"
+    "its end: checkpoints, runs, and results that nobody has fetched yet. Ctrl-C ends it.";
+
+constexpr char const* serve_examples =
+    "Examples:\n"
+    "  tinkxx serve                                  the built-in model tinkxx/tiny, port 8080\n"
+    "  tinkxx serve --model ~/models/Qwen3-0.6B      and a model from Hugging Face\n"
+    "  tinkxx serve --port 0 --json                  a free port, told in JSON on stdout\n"
+    "  tinkxx serve --host 0.0.0.0 --api-key tml-x   for other machines, with a key\n"
+    "  tinkxx serve --chaos 429:0.05,drop:0.01 --seed 7   with faults, to test a client\n\n"
+    "Then, in the shell of any Tinker client:\n"
+    "  export TINKER_BASE_URL=http://127.0.0.1:8080 TINKER_API_KEY=tml-local\n\n"
+    "Environment: TINKXX_HOME is the default of --home, TINKXX_API_KEY of --api-key.\n"
+    "Exit codes: 0 stopped by SIGTERM or SIGINT; 1 it could not start; 2 the command line is "
+    "wrong.";
+
+void add_serve(CLI::App& app, ServeArguments& arguments) {
+    auto* const serve = app.add_subcommand("serve", about_serve);
+    serve->footer(serve_examples);
+    serve
+        ->add_option(
+            "--model", arguments.models,
+            "A folder with config.json and *.safetensors, as Hugging Face has them; clients "
+            "call it by the folder's name, or by NAME. May be repeated")
+        ->type_name("[NAME=]FOLDER")
+        ->take_all()
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    serve->add_option("--host", arguments.host, "The address to listen on; 0.0.0.0 is all of them")
+        ->type_name("ADDRESS")
+        ->capture_default_str();
+    serve->add_option("--port", arguments.port, "The port to listen on; 0 takes a free one")
+        ->type_name("PORT")
+        ->capture_default_str();
+    serve
+        ->add_option(
+            "--home", arguments.home,
+            "Where checkpoints and results are kept; by default tinkxx in the user's folder "
+            "for data")
+        ->type_name("FOLDER");
+    serve
+        ->add_option("--api-key", arguments.api_key,
+                     "The key that clients must send. The official SDK wants it to begin with tml-")
+        ->type_name("KEY")
+        ->envname("TINKXX_API_KEY");
+    serve
+        ->add_option(
+            "--allow-host", arguments.allowed_hosts,
+            "A name by which this machine may be called, if there is no key; addresses and "
+            "localhost always may. May be repeated")
+        ->type_name("NAME")
+        ->take_all();
+    serve->add_option("--threads", arguments.threads, "Threads that compute; 0 is one for each CPU")
+        ->type_name("N")
+        ->capture_default_str();
+    serve
+        ->add_option("--chaos", arguments.chaos,
+                     "Faults to make, such as 429:0.05,500:0.01,delay:50ms..2s,drop:0.01")
+        ->type_name("SPEC");
+    serve->add_option("--seed", arguments.seed, "Of the faults: the same seed makes the same ones")
+        ->type_name("N")
+        ->capture_default_str();
+    serve->add_flag("--json", arguments.json, "Tell in one line of JSON on stdout where it serves");
+    serve->add_flag("-v,--verbose", arguments.verbose, "One line on stderr for each request");
+}
+
+Exit run(int argc, char** argv, Terminal& terminal) {
+    CLI::App app{about, "tinkxx"};
+    app.footer(codes);
+    app.set_version_flag("--version", std::string{"tinkxx "} + TINKXX_VERSION,
+                         "The version of tinkxx");
+    app.require_subcommand(1);
+
+    ServeArguments serve_arguments;
+    add_serve(app, serve_arguments);
+    VersionArguments version_arguments;
+    auto* const version_command = app.add_subcommand("version", "Prints the version of tinkxx");
+    version_command->add_flag("--json", version_arguments.json, "As JSON");
+
+    try {
+        app.parse(argc, argv);
+    } catch (CLI::Success const& asked) {  // help, or the version
+        app.exit(asked, terminal.out(), terminal.err());
+        return Exit::success;
+    } catch (CLI::ParseError const& error) {
+        auto const chosen = app.get_subcommands();
+        auto const command = chosen.empty() ? std::string{} : " " + chosen.front()->get_name();
+        // CLI11 says no more than that a command is missing.
+        bool const unknown = chosen.empty() && argc > 1 && *argv[1] != '-';
+        terminal.complain({.headline = "the command line is wrong",
+                           .reason = unknown ? std::string{"there is no command "} + argv[1]
+                                             : std::string{error.what()},
+                           .way_out = "tinkxx" + command + " --help"});
+        return Exit::usage;
+    }
+    if (version_command->parsed()) return version(version_arguments, terminal);
+    return serve(serve_arguments, terminal);
+}
+
+}  // namespace
+}  // namespace tinkxx::cli
+
+int main(int argc, char** argv) {
+    auto terminal = tinkxx::cli::Terminal::standard();
+    try {
+        return static_cast<int>(tinkxx::cli::run(argc, argv, terminal));
+    } catch (std::exception const& error) {
+        terminal.complain({.headline = "something went wrong", .reason = error.what()});
+        return static_cast<int>(tinkxx::cli::Exit::failure);
+    }
+}

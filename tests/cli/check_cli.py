@@ -1,0 +1,212 @@
+"""Runs the program and checks stdout, stderr and exit codes.
+
+    check_cli.py PROGRAM MODEL VERSION
+
+MODEL is a folder with a model, which stands in for the one that is shipped: what it says is of no matter here.
+"""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+from contextlib import contextmanager
+from pathlib import Path
+
+PROGRAM, MODEL, VERSION = sys.argv[1], Path(sys.argv[2]).resolve(), sys.argv[3]
+FOLDER = tempfile.TemporaryDirectory()
+MODELS = Path(FOLDER.name) / "models"
+MODELS.mkdir()
+(MODELS / "tiny").symlink_to(MODEL, target_is_directory=True)
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": FOLDER.name, "TINKXX_MODELS": str(MODELS), "TERM": "xterm"}
+ENVIRONMENT.update({name: value for name, value in os.environ.items() if name.startswith("LD_")})
+
+
+def tinkxx(*arguments, **environment):
+    return subprocess.run([PROGRAM, *map(str, arguments)], env={**ENVIRONMENT, **environment}, capture_output=True,
+                          text=True, timeout=60, check=False)
+
+
+def fresh(name):
+    return tempfile.mkdtemp(prefix=name, dir=FOLDER.name)
+
+
+@contextmanager
+def serving(*arguments, **environment):
+    """A server that answers; its `told` is what it wrote to stdout, and `errors()` to stderr after its end."""
+    command = [PROGRAM, "serve", "--port", "0", "--json", "--home", fresh("home"), *map(str, arguments)]
+    with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
+            command, env={**ENVIRONMENT, **environment}, stdout=subprocess.PIPE, stderr=errors, text=True) as server:
+        line = server.stdout.readline()
+        if not line:
+            errors.seek(0)
+            raise AssertionError(f"serve ended with {server.wait()}: {errors.read()}")
+        server.told = json.loads(line)
+
+        def end(number=signal.SIGTERM):
+            server.send_signal(number)
+            code = server.wait(timeout=60)
+            errors.seek(0)
+            return code, errors.read()
+
+        server.end = end
+        try:
+            yield server
+        finally:
+            if server.poll() is None:
+                server.kill()
+
+
+def ask(server, method, path, body=None, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", server.told["port"], timeout=60)
+    lines = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body=body, headers=lines)
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer.status, body
+
+
+class Program(unittest.TestCase):
+    def test_prints_its_version(self):
+        done = tinkxx("version")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"tinkxx {VERSION}\n", ""))
+        self.assertEqual(json.loads(tinkxx("version", "--json").stdout), {"version": VERSION})
+        self.assertEqual(tinkxx("--version").stdout, f"tinkxx {VERSION}\n")
+
+    def test_teaches_by_its_help(self):
+        done = tinkxx("--help")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for word in ("serve", "version", "Exit codes", "NO_COLOR"):
+            self.assertIn(word, done.stdout)
+        done = tinkxx("serve", "--help")
+        self.assertEqual(done.returncode, 0)
+        for word in ("--model", "--host", "--port", "--home", "--api-key", "--threads", "--chaos", "--seed", "--json",
+                     "TINKER_BASE_URL", "Examples:", "Exit codes:"):
+            self.assertIn(word, done.stdout)
+
+    def test_refuses_a_wrong_command_line_with_2(self):
+        for arguments, word in [([], "subcommand"), (["sreve"], "sreve"), (["serve", "--prot", "1"], "--prot"),
+                                (["serve", "--port", "70000"], "70000"), (["serve", "--port", "x"], "--port"),
+                                (["serve", "--threads", "-1"], "--threads")]:
+            done = tinkxx(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done)
+            self.assertIn(word, done.stderr)
+            self.assertIn("--help", done.stderr)
+
+    def trouble(self, done, *words):
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done)
+        lines = done.stderr.splitlines()
+        self.assertEqual(lines[0], "tinkxx: the server cannot start", done.stderr)
+        self.assertEqual(len(lines), 3, done.stderr)
+        self.assertTrue(lines[2].startswith("  try: "), done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_says_that_a_port_is_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            self.trouble(tinkxx("serve", "--port", port, "--home", fresh("h")), f"127.0.0.1:{port}", "--port")
+
+    def test_says_that_a_host_is_not_this_machine(self):
+        self.trouble(tinkxx("serve", "--host", "192.0.2.1", "--home", fresh("h")), "192.0.2.1", "--host")
+
+    def test_says_that_a_folder_is_no_model(self):
+        nothing = fresh("nothing")
+        self.trouble(tinkxx("serve", "--port", 0, "--home", fresh("h"), "--model", nothing), nothing, "--model")
+
+    def test_says_that_the_shipped_model_is_not_there(self):
+        if (Path(__file__).resolve().parents[2] / "models/tiny/config.json").exists():
+            return  # it is found where it was built
+        self.trouble(tinkxx("serve", "--port", 0, TINKXX_MODELS=fresh("none")), "TINKXX_MODELS")
+
+    def test_says_that_a_home_cannot_be_used(self):
+        file = Path(fresh("f")) / "file"
+        file.write_text("")
+        self.trouble(tinkxx("serve", "--port", 0, "--home", file / "below"), str(file), "--home")
+        with serving() as server:
+            self.trouble(tinkxx("serve", "--port", 0, "--home", server.told["home"]), server.told["home"], "--home")
+
+    def test_says_what_is_wrong_with_the_faults(self):
+        self.trouble(tinkxx("serve", "--port", 0, "--home", fresh("h"), "--chaos", "429:x"), '"x"', "429:0.05", "--chaos")
+
+    def test_ends_cleanly_by_either_signal(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with serving() as server:
+                self.assertEqual(ask(server, "GET", "/api/v1/healthz")[0], 200)
+                self.assertEqual(server.end(number)[0], 0)
+
+    def test_tells_where_it_serves(self):
+        with serving() as server:
+            told = server.told
+            self.assertEqual(told["url"], f"http://127.0.0.1:{told['port']}")
+            self.assertEqual((told["models"], told["version"], told["pid"]), (["tinkxx/tiny"], VERSION, server.pid))
+            status, body = ask(server, "GET", "/api/v1/get_server_capabilities")
+            self.assertEqual(status, 200)
+            self.assertIn("tinkxx/tiny", body)
+            self.assertEqual(server.end()[1], "", "a quiet server says nothing")
+
+    def test_serves_models_by_name_or_folder(self):
+        again = Path(fresh("again")) / "Other-1B"
+        again.symlink_to(MODEL, target_is_directory=True)
+        with serving("--model", f"{again}/", "--model", f"own/name={MODEL}") as server:
+            self.assertEqual(server.told["models"], ["tinkxx/tiny", "Other-1B", "own/name"])
+
+    def test_asks_for_its_key_and_never_writes_it(self):
+        with serving("-v", TINKXX_API_KEY="tml-hidden-key") as server:
+            self.assertEqual(ask(server, "GET", "/api/v1/get_server_capabilities")[0], 401)
+            self.assertEqual(ask(server, "GET", "/api/v1/get_server_capabilities", X_API_Key="tml-wrong-key")[0], 401)
+            self.assertEqual(ask(server, "GET", "/api/v1/get_server_capabilities", X_API_Key="tml-hidden-key")[0], 200)
+            self.assertEqual(ask(server, "GET", "/api/v1/healthz?key=tml-query-key")[0], 200)
+            code, errors = server.end()
+            self.assertEqual(code, 0)
+            self.assertEqual(errors.count("GET /api/v1/get_server_capabilities 401"), 2, errors)
+            self.assertEqual(errors.count("GET /api/v1/get_server_capabilities 200"), 1, errors)
+            self.assertNotIn("-key", errors)
+
+    def test_cannot_be_driven_by_a_page_of_somebody_else(self):
+        with serving() as server:
+            port = server.told["port"]
+            path = "/api/v1/create_session"
+            body = json.dumps({"tags": [], "sdk_version": "0.36.0"})
+            for headers in ({"Origin": "http://evil.example"}, {"Host": f"evil.example:{port}"}, {"Origin": "null"},
+                            {"Sec_Fetch_Site": "cross-site"}):
+                status, text = ask(server, "POST", path, body, Content_Type="application/json", **headers)
+                self.assertEqual(status, 403, (headers, text))
+            status, text = ask(server, "POST", path, body, Content_Type="application/json",
+                               Origin=f"http://127.0.0.1:{port}")
+            self.assertEqual(status, 200, text)
+
+    def test_warns_when_everybody_can_use_it(self):
+        with serving("--host", "0.0.0.0") as server:
+            self.assertIn("--api-key", server.end()[1])
+        with serving("--host", "0.0.0.0", "--api-key", "tml-x") as server:
+            self.assertEqual(server.end()[1], "")
+        with serving("--api-key", "other") as server:
+            self.assertIn("tml-", server.end()[1])
+
+    def test_makes_faults_when_told_to(self):
+        with serving("--chaos", "500:1", "--seed", 7) as server:
+            self.assertEqual(ask(server, "GET", "/api/v1/get_server_capabilities")[0], 500)
+            self.assertIn("500:1", server.end()[1])
+
+    def test_speaks_plainly_to_people_without_a_terminal(self):
+        command = [PROGRAM, "serve", "--port", "0", "--home", fresh("h")]
+        with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as server:
+            lines = [server.stderr.readline() for _ in range(4)]
+            server.terminate()
+            out, _ = server.communicate(timeout=60)
+        self.assertEqual((server.returncode, out), (0, ""))
+        text = "".join(lines)
+        for word in ("tinkxx/tiny", "http://127.0.0.1:", "TINKER_BASE_URL=", "Ctrl-C"):
+            self.assertIn(word, text)
+        self.assertNotIn("\x1b", text)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=1)

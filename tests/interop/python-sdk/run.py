@@ -1,0 +1,68 @@
+"""Runs the official Python SDK against `tinkxx serve`.
+
+    run.py PROGRAM VERSION CACHE [custom-loss]
+
+PROGRAM is tinkxx. The SDK is installed into an environment below CACHE, which is made if it is not
+there and can be thrown away. Exit status 77: skipped, because no package can be installed here.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PROGRAM, VERSION, CACHE = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+OPTIONS = sys.argv[4:]
+MODEL = "tinkxx/tiny"
+HERE = Path(__file__).resolve().parent
+# What the SDK imports. Its tokenizers would bring ten times as much, and are not used.
+NEEDED = ["anyio", "click", "distro", "httpx[http2]", "numpy", "orjson", "protobuf", "pydantic", "pyqwest", "rich",
+          "sniffio", "typing-extensions", "zstandard"]
+SKIPPED = 77
+
+
+def environment():
+    """The Python of an environment with the SDK; None if it cannot be made."""
+    folder = CACHE / f"tinker-{VERSION}{'-torch' if 'custom-loss' in OPTIONS else ''}"
+    python = folder / "bin" / "python"
+    if (folder / "complete").exists():
+        return python
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    wanted = [[f"tinker=={VERSION}", "--no-deps"], NEEDED + (["torch"] if "custom-loss" in OPTIONS else [])]
+    for packages in wanted:
+        done = subprocess.run(pip + packages, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            shutil.rmtree(folder, ignore_errors=True)
+            print(f"SKIPPED: tinker {VERSION} cannot be installed here (is the package index out of reach?)")
+            print("\n".join(done.stderr.strip().splitlines()[-3:]))
+            return None
+    (folder / "complete").touch()
+    return python
+
+
+python = environment()
+if python is None:
+    sys.exit(SKIPPED)
+
+with tempfile.TemporaryDirectory() as home:
+    serve = [PROGRAM, "serve", "--port", "0", "--json", "--home", home, "--api-key", "tml-interop"]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            url = json.loads(server.stdout.readline())["url"]
+            client = {name: value for name, value in os.environ.items()
+                      if not name.startswith("TINKER") and not name.lower().endswith("_proxy")}
+            client.update(TINKER_BASE_URL=url, TINKER_API_KEY="tml-interop")
+            worked = subprocess.run([str(python), str(HERE / "workflow.py"), MODEL, *OPTIONS], env=client,
+                                    timeout=600, check=False).returncode
+        finally:
+            server.send_signal(signal.SIGTERM)
+            ended = server.wait(timeout=60)
+assert worked == 0, f"the workflow of tinker {VERSION} failed with {worked}"
+assert ended == 0, f"tinkxx serve ended with {ended}"
