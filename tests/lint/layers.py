@@ -96,7 +96,8 @@ def wrong_includes(root):
             beside = (path.parent / name).resolve()
             if name.startswith("tinkxx/"):
                 target = public_layer(name.removeprefix("tinkxx/"), root)
-            elif layer == "outside" and beside.is_file() and beside.is_relative_to(path.parent):
+            elif layer == "outside" and ((beside.is_file() and beside.is_relative_to(path.parent)) or
+                                         (quoted and (root / path.relative_to(root).parts[0] / name).is_file())):
                 continue  # a program's own header
             elif (root / "src" / name).is_file():
                 target = name.split("/")[0]
