@@ -172,7 +172,7 @@ if VERSION >= (0, 25):
     step("top-k logprobs of the prompt")
 
 # --- the rest ------------------------------------------------------------------------------------
-rest = service.create_rest_client()
+rest = tinker.RestClient() if hasattr(tinker, "RestClient") and VERSION >= (0, 34) else service.create_rest_client()
 run_id = saved.removeprefix("tinker://").split("/")[0]
 run = rest.get_training_run(run_id).result()
 assert run.base_model == MODEL and run.training_run_id == run_id, run
@@ -194,11 +194,10 @@ if hasattr(rest, "get_checkpoint_archive_url_from_tinker_path"):
     step(f"downloaded {sorted(files)}")
 else:
     external = trainer.save_weights_external("download").result().path
-    urls = rest.get_external_weights_urls(external).result()
     found = {}
-    for one in urls.files if hasattr(urls, "files") else urls.urls:
-        with urllib.request.urlopen(one.url) as answer:
-            found[one.path if hasattr(one, "path") else one.name] = answer.read()
+    for name, url in rest.get_external_weights_urls(external).result().urls.items():
+        with urllib.request.urlopen(url) as answer:
+            found[name] = answer.read()
     config = json.loads(next(data for name, data in found.items() if name.endswith("adapter_config.json")))
     assert config["r"] == 8 and "lora_alpha" in config, config
     step(f"downloaded {sorted(found)}")
@@ -214,7 +213,7 @@ short = types.Datum(model_input=types.ModelInput.from_ints(tokens("abc")),
 refused("targets that are too few", lambda: trainer.forward_backward([short], "cross_entropy").result(), "target_tokens")
 beyond = types.Datum(model_input=types.ModelInput.from_ints([99999]),
                      loss_fn_inputs={"target_tokens": [1], "weights": [1.0]})
-refused("a token beyond the vocabulary", lambda: trainer.forward_backward([beyond], "cross_entropy").result(), "99999")
+refused("a token beyond the vocabulary", lambda: trainer.forward_backward([beyond], "cross_entropy").result(), "vocabulary")
 if VERSION >= (0, 25):  # 0.7 checks the name itself
     refused("a loss that is not known", lambda: trainer.forward_backward(batch, "no_such_loss").result(), "no_such_loss")
 endless = types.SamplingParams(max_tokens=10**6)
@@ -232,5 +231,6 @@ if "custom-loss" in sys.argv:
     assert custom.metrics["parts"] == 2, custom.metrics
     step("a loss of one's own")
 if hasattr(service, "close"):
-    service.close()
+    service.close("success").result()
+    step("closed its session")
 print(f"tinker {tinker.__version__}: the whole workflow")
