@@ -30,6 +30,7 @@
 #include <tinkxx/scheduler.hpp>
 #include <tinkxx/service_client.hpp>
 #include <tinkxx/status.hpp>
+#include <tinkxx/tokenizer.hpp>
 #include <tinkxx/training_client.hpp>
 #include <tinkxx/transport.hpp>
 #include <tinkxx/types/datum.hpp>

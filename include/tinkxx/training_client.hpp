@@ -4,6 +4,7 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/retry_config.hpp>
 #include <tinkxx/sampling_client.hpp>
+#include <tinkxx/tokenizer.hpp>
 #include <tinkxx/types/datum.hpp>
 #include <tinkxx/types/training.hpp>
 
@@ -136,6 +137,15 @@ public:
 
     /// What the service knows about the model.
     [[nodiscard]] Future<ModelInfo> get_info() const;
+    /// The tokenizer of the model, which `get_info` names: asked for once, and then known to all
+    /// copies. It is loaded on the callback executor. Fails with `ValidationError` if the model has
+    /// none, and with `CallbackError` for what the loader throws.
+    [[nodiscard]] Future<std::shared_ptr<Tokenizer const>> get_tokenizer(
+        Tokenizers tokenizers) const;
+    /// Text to tokens and back, by `get_tokenizer`.
+    [[nodiscard]] Future<std::vector<Token>> encode(std::string text, Tokenizers tokenizers) const;
+    [[nodiscard]] Future<std::string> decode(std::vector<Token> tokens,
+                                             Tokenizers tokenizers) const;
     /// Ends the model on the server, once what was asked for before is submitted. Not every server
     /// can.
     [[nodiscard]] Future<void> unload() const;

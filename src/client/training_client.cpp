@@ -390,6 +390,50 @@ Future<ModelInfo> TrainingClient::get_info() const {
         wire::encode_get_info(impl_->model->id()), impl_->call, wire::decode_model_info);
 }
 
+Future<std::shared_ptr<Tokenizer const>> TrainingClient::get_tokenizer(
+    Tokenizers tokenizers) const {
+    using Made = std::shared_ptr<Tokenizer const>;
+    constexpr std::string_view operation = "get_tokenizer";
+    if (auto problem = Impl::problem(impl_, operation)) return refused<Made>(*std::move(problem));
+    if (auto const known = impl_->model->tokenizer()) {
+        // As below on the callback executor: loading may take long.
+        Promise<TokenizerId> found{impl_->runtime};
+        found.set_value(*known);
+        auto ready = found.get_future();
+        return ready.then([tokenizers = std::move(tokenizers)](TokenizerId const& id) {
+            return tokenizers.get(id);
+        });
+    }
+    auto asked = get_info();
+    return asked.then([model = impl_->model, tokenizers = std::move(tokenizers)](ModelInfo info) {
+        auto name = info.model_data.model_name ? info.model_data.model_name : info.model_name;
+        if (!name && !info.model_data.tokenizer_id) {
+            Error{invalid("get_tokenizer", "model_data/tokenizer_id", "",
+                          "is not in what the server says about model " + model->id() +
+                              ", nor is the model's name; use the Tokenizer itself")}
+                .raise();
+        }
+        auto id = tokenizer_id(name.value_or(""), info.model_data.tokenizer_id);
+        model->set_tokenizer(id);
+        return tokenizers.get(id);
+    });
+}
+
+Future<std::vector<Token>> TrainingClient::encode(std::string text, Tokenizers tokenizers) const {
+    auto found = get_tokenizer(std::move(tokenizers));
+    return found.then([text = std::move(text)](std::shared_ptr<Tokenizer const> const& tokenizer) {
+        return tokenizer->encode(text);
+    });
+}
+
+Future<std::string> TrainingClient::decode(std::vector<Token> tokens, Tokenizers tokenizers) const {
+    auto found = get_tokenizer(std::move(tokenizers));
+    return found.then(
+        [tokens = std::move(tokens)](std::shared_ptr<Tokenizer const> const& tokenizer) {
+            return tokenizer->decode(tokens);
+        });
+}
+
 Future<void> TrainingClient::unload() const {
     constexpr std::string_view operation = "unload";
     if (auto problem = Impl::problem(impl_, operation)) return refused<void>(*std::move(problem));

@@ -1,5 +1,7 @@
 #include "wire/model_input.hpp"
 
+#include <tinkxx/tokenizer.hpp>
+
 #include "wire/base64.hpp"
 
 #include <limits>
@@ -13,6 +15,10 @@ ModelInput ModelInput::from_tokens(std::vector<Token> tokens) {
     ModelInput input;
     if (!tokens.empty()) input.chunks.emplace_back(EncodedTextChunk{std::move(tokens)});
     return input;
+}
+
+ModelInput ModelInput::from_text(std::string_view text, Tokenizer const& tokenizer) {
+    return from_tokens(tokenizer.encode(text));
 }
 
 std::vector<Token> ModelInput::to_tokens() const {

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 namespace tinkxx {
+
+class Tokenizer;
 
 /// A token id of some model's vocabulary.
 using Token = std::int32_t;
@@ -61,6 +64,8 @@ struct ModelInput {
     [[nodiscard]] static ModelInput empty() { return {}; }
     /// One chunk of text; no chunk at all if `tokens` is empty.
     [[nodiscard]] static ModelInput from_tokens(std::vector<Token> tokens);
+    /// As above, with the tokens of a text.
+    [[nodiscard]] static ModelInput from_text(std::string_view text, Tokenizer const& tokenizer);
 
     /// The token ids of all chunks; throws `ValidationError` if one of them is no text.
     [[nodiscard]] std::vector<Token> to_tokens() const;

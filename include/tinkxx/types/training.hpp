@@ -25,7 +25,7 @@ enum class LossFn : std::uint8_t {
     ppo,                  ///< as importance_sampling
     cispo,                ///< as importance_sampling
     dro,                  ///< as importance_sampling
-    gspo,                 ///< as importance_sampling, and sequence_ratio_mask
+    gspo,                 ///< as importance_sampling, with sequence_ratio_mask where wanted
     stable_reinforce,     ///< as importance_sampling, with spans on every datum
     custom,               ///< an uploaded loss: config `loss_id`
 };

@@ -11,8 +11,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace tinkxx::service {
 
@@ -49,6 +51,16 @@ public:
     /// True for the first who asks.
     [[nodiscard]] bool first_deprecated_load() noexcept { return !load_warned_.exchange(true); }
 
+    /// Which tokenizer it has, once somebody found out.
+    [[nodiscard]] std::optional<TokenizerId> tokenizer() const {
+        std::scoped_lock const lock{tokenizer_mutex_};
+        return tokenizer_;
+    }
+    void set_tokenizer(TokenizerId id) {
+        std::scoped_lock const lock{tokenizer_mutex_};
+        tokenizer_ = std::move(id);
+    }
+
     /// Loop thread only.
     [[nodiscard]] QueueStateReporter& reporter() noexcept { return reporter_; }
 
@@ -63,6 +75,8 @@ private:
     std::shared_ptr<TurnDesk> const desk_;
     QueueStateReporter reporter_{training_queue};
     std::atomic<bool> load_warned_{false};
+    std::mutex mutable tokenizer_mutex_{};
+    std::optional<TokenizerId> tokenizer_{};  // guarded by tokenizer_mutex_
 };
 
 }  // namespace tinkxx::service

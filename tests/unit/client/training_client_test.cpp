@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -905,6 +906,50 @@ TEST_F(TrainingClientTest, TellsAboutItsModel) {  // R-TRAIN-65
     EXPECT_EQ(body("get_info"),
               boost::json::parse(R"({"model_id":"session-1:train:0","type":"get_info"})"));
     EXPECT_EQ(tinker.transport->sent("/api/v1/get_info").at(0).purpose, Purpose::train);
+}
+
+/// Bytes are its tokens.
+class Bytes final : public Tokenizer {
+public:
+    std::vector<Token> encode(std::string_view text) const override {
+        return {text.begin(), text.end()};
+    }
+    std::string decode(std::span<Token const> tokens) const override {
+        return {tokens.begin(), tokens.end()};
+    }
+};
+
+TEST_F(TrainingClientTest, EncodesAndDecodesWithTheTokenizerOfItsModel) {  // R-EXT-90, R-TRAIN-90
+    std::vector<std::string> loaded;
+    Tokenizers const tokenizers{[&loaded](TokenizerId const& id) {
+        loaded.push_back(id.repository);
+        return std::make_shared<Bytes>();
+    }};
+    auto const client = trainer();
+    EXPECT_THAT(client.encode("hi", tokenizers).get(), ElementsAre(104, 105));
+    EXPECT_EQ(client.with({}).decode({111, 107}, tokenizers).get(), "ok");
+    EXPECT_EQ(client.get_tokenizer(tokenizers).get()->encode("a").size(), 1U);
+    EXPECT_THAT(loaded, ElementsAre("org/tiny"));
+    EXPECT_EQ(tinker.count("/api/v1/get_info"), 1U);
+    EXPECT_EQ(failure(TrainingClient{}.encode("hi", tokenizers)).kind(), ErrorKind::usage);
+}
+
+TEST_F(TrainingClientTest, AModelWithoutATokenizerSaysSo) {  // R-EXT-90, R-TRAIN-91
+    Tokenizers const tokenizers{[](TokenizerId const&) -> std::shared_ptr<Tokenizer const> {
+        throw std::runtime_error{"no disk"};
+    }};
+    auto const client = trainer();
+    auto const broken = failure(client.encode("hi", tokenizers));
+    EXPECT_EQ(broken.kind(), ErrorKind::callback);
+    EXPECT_THAT(broken.what(), HasSubstr("no disk"));
+    for (auto const* data : {"{}", R"({"model_name":"TML/x"})"}) {
+        tinker.on_other = [data](SentRequest const& request) -> FakeTinker::Answer {
+            if (!request.path.ends_with("get_info")) return std::nullopt;
+            return json_reply(R"({"model_id":"m","model_data":)" + std::string{data} + "}");
+        };
+        auto const other = service().create_lora_training_client("org/tiny").get();
+        EXPECT_EQ(failure(other.decode({1}, tokenizers)).kind(), ErrorKind::validation);
+    }
 }
 
 TEST_F(TrainingClientTest, UnloadsAModelBehindWhatWasAskedFor) {  // R-TRAIN-65

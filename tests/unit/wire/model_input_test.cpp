@@ -34,7 +34,7 @@ TEST(ModelInput, HasTokensOnlyIfAllOfItIsText) {  // R-WIRE-08
     }
 }
 
-TEST(ModelInput, GrowsByCopies) {  // R-WIRE-08
+TEST(ModelInput, GrowsByCopies) {  // R-WIRE-08, R-EXT-90
     auto const input = ModelInput::from_tokens({1});
     EXPECT_EQ(input.append_int(2).chunks, (Chunks{EncodedTextChunk{{1, 2}}}));
     EXPECT_EQ(input.append(EncodedTextChunk{{2}}).chunks,
