@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engine/kernels/convert.hpp"
 #include "engine/model/model.hpp"
 #include "engine/random.hpp"
 
@@ -105,6 +106,24 @@ inline std::shared_ptr<Model const> model_of(ModelConfig const& config,
 
 inline std::shared_ptr<Model const> random_model(ModelConfig const& config, std::uint64_t seed) {
     return model_of(config, random_tensors(config, seed));
+}
+
+/// The same with matrices rounded to bfloat16, whose products may take another path.
+inline std::shared_ptr<Model const> random_bf16_model(ModelConfig const& config,
+                                                      std::uint64_t seed) {
+    auto weights = weights_of(config, random_tensors(config, seed));
+    for (auto const& slot : weight_slots(config, weights)) {
+        if (slot.vector) continue;
+        std::vector<float> values(slot.rows * slot.cols);
+        slot.matrix->unpack(values.data());
+        std::vector<std::uint16_t> rounded(values.size());
+        narrow(rounded.data(), ElementType::bf16, values.data(), values.size());
+        *slot.matrix = PackedMatrix({.type = ElementType::bf16,
+                                     .data = rounded.data(),
+                                     .rows = slot.rows,
+                                     .cols = slot.cols});
+    }
+    return std::make_shared<Model const>(config, std::move(weights));
 }
 
 inline std::vector<std::int32_t> random_tokens(std::size_t count, int vocab, std::uint64_t seed) {

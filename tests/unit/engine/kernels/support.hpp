@@ -31,7 +31,8 @@ struct Subject {
 
 inline bool can_run(Subject subject) {
 #if defined(TINKXX_ENGINE_EMULATED)
-    if (subject.emulated) return isa_supported(Isa::avx2);
+    // Where the instructions exist, the same code runs on them.
+    if (subject.emulated) return isa_supported(Isa::avx2) && !isa_supported(subject.isa);
 #endif
     return !subject.emulated && isa_supported(subject.isa);
 }

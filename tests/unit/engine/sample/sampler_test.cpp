@@ -65,7 +65,10 @@ void expect_same(SampleResult const& a, SampleResult const& b) {
 
 class Samplers : public testing::Test {
 protected:
-    std::shared_ptr<Model const> model = support::random_model(support::small_config(), 3);
+    Samplers() : Samplers{support::random_model(support::small_config(), 3)} {}
+    explicit Samplers(std::shared_ptr<Model const> of) : model{std::move(of)} {}
+
+    std::shared_ptr<Model const> model;
     Threads threads{2};
 
     std::vector<std::int32_t> prompt(std::size_t count, std::uint64_t seed) const {
@@ -73,7 +76,21 @@ protected:
     }
 };
 
-TEST_F(Samplers, GiveARequestTheSameBitsAloneAndAmongFiftyOthers) {
+/// Once for each type whose products have a path of their own.
+class SamplersOfEachType : public Samplers, public testing::WithParamInterface<ElementType> {
+protected:
+    SamplersOfEachType()
+        : Samplers{GetParam() == ElementType::bf16
+                       ? support::random_bf16_model(support::small_config(), 3)
+                       : support::random_model(support::small_config(), 3)} {}
+};
+INSTANTIATE_TEST_SUITE_P(Types, SamplersOfEachType,
+                         testing::Values(ElementType::f32, ElementType::bf16),
+                         [](auto const& variant) {
+                             return variant.param == ElementType::bf16 ? "bf16" : "f32";
+                         });
+
+TEST_P(SamplersOfEachType, GiveARequestTheSameBitsAloneAndAmongFiftyOthers) {
     auto const lora = some_adapter(model, 4, 1);
     auto const other = some_adapter(model, 2, 2);
     auto const full = some_adapter(model, 0, 3);
@@ -109,7 +126,7 @@ TEST_F(Samplers, GiveARequestTheSameBitsAloneAndAmongFiftyOthers) {
     }
 }
 
-TEST_F(Samplers, ScorePromptsAsTheTrainerDoes) {
+TEST_P(SamplersOfEachType, ScorePromptsAsTheTrainerDoes) {
     auto const adapter = some_adapter(model, 4, 1);
     auto const tokens = prompt(200, 9);
     Datum const datum{.tokens = {tokens.begin(), tokens.end() - 1},

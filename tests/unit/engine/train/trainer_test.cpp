@@ -48,10 +48,16 @@ std::unique_ptr<Adapter> trained_adapter(std::shared_ptr<Model const> const& mod
     return adapter;
 }
 
-class TrainerOfRank : public testing::TestWithParam<int> {
+/// Rank, and the type of the base, whose products have a path of their own where there is AMX.
+using RankAndType = std::pair<int, ElementType>;
+
+class TrainerOfRank : public testing::TestWithParam<RankAndType> {
 protected:
-    std::shared_ptr<Model const> model = support::random_model(support::small_config(), 3);
-    LoraConfig lora{.rank = GetParam(), .seed = 5};
+    std::shared_ptr<Model const> model =
+        GetParam().second == ElementType::bf16
+            ? support::random_bf16_model(support::small_config(), 3)
+            : support::random_model(support::small_config(), 3);
+    LoraConfig lora{.rank = GetParam().first, .seed = 5};
     std::vector<Datum> data = some_data(model->config(), 1);
 
     std::pair<BatchResult, std::vector<float>> run(unsigned thread_count, TrainOptions options) {
@@ -152,8 +158,14 @@ TEST_P(TrainerOfRank, TrainsTwoAdaptersSideBySideAsAlone) {
     EXPECT_EQ(all_values(second->parameters()), all_values(second_alone->parameters()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, TrainerOfRank, testing::Values(0, 4),
-                         [](auto const& rank) { return "Rank" + std::to_string(rank.param); });
+INSTANTIATE_TEST_SUITE_P(Ranks, TrainerOfRank,
+                         testing::Values(RankAndType{0, ElementType::f32},
+                                         RankAndType{4, ElementType::f32},
+                                         RankAndType{4, ElementType::bf16}),
+                         [](auto const& variant) {
+                             return "Rank" + std::to_string(variant.param.first) +
+                                    (variant.param.second == ElementType::bf16 ? "OverBf16" : "");
+                         });
 
 TEST(Trainer, HoldsNoMoreMemoryThanItStates) {
     auto const model = support::random_model(support::small_config(), 3);
