@@ -422,8 +422,14 @@ private:
         }
         for (auto& user : users_) {
             for (int i = 0; i < 4; ++i) at(span(storm_ + 20s), [this, &user] { look(user); });
-            if (chance(0.15)) at(span(storm_), [this, &user] { close(user); });
-            if (chance(0.1)) at(span(storm_), [this, &user] { drop(user); });
+            if (chance(0.15))
+                at(span(storm_), [this, &user] {
+                    if (!judging_) close(user);
+                });
+            if (chance(0.1))
+                at(span(storm_), [this, &user] {
+                    if (!judging_) drop(user);
+                });
         }
         if (chance(0.05)) at(span(storm_), [this] { shut_down_ = true; });
     }
@@ -643,6 +649,7 @@ private:
 
     /// Everything is over: all must be given back, and a close must leave nothing.
     void wind_up() {
+        judging_ = true;
         for (auto& user : users_) {
             if (user.client && !user.closed && outcome_.problems.empty()) check_rest(user);
         }
@@ -780,6 +787,8 @@ private:
     int open_{0};
     bool shut_down_{false};
     bool ended_{false};
+    /// All calls are over; what users had still planned would only disturb.
+    bool judging_{false};
 };
 
 bool User::token_came_now() const { return token_came_ && *token_came_ == world_.now(); }
