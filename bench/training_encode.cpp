@@ -6,6 +6,7 @@
 // copy and the requests get fresh memory each time.
 #include "wire/training.hpp"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -101,6 +102,8 @@ std::size_t copy(std::vector<Datum> const& data, std::size_t bytes) {
 }  // namespace
 
 int main() {
+    // Else what one run has freed serves the next, and nothing is seen to grow.
+    mallopt(M_MMAP_THRESHOLD, 256 * 1024);
     for (std::size_t const megabytes : {std::size_t{5}, std::size_t{50}}) {
         auto const data = batch(megabytes * 1'000'000);
         auto const tensors = data.size() * 2'000 * 16;

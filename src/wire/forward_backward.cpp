@@ -154,11 +154,17 @@ private:
 // Compresses what is written, piece by piece: the whole is never there uncompressed.
 class ZstdSink {
 public:
+    static constexpr int window_log = 19;
+
     explicit ZstdSink(std::size_t size) {
         if (!context_) throw std::bad_alloc{};
         // Room that is never touched costs nothing; growing would cost a copy.
         out_.reserve(::ZSTD_compressBound(size));
         ::ZSTD_CCtx_setPledgedSrcSize(context_.get(), size);
+        // What is alike in a body stands close together; a longer memory finds nothing more.
+        if (size > (std::size_t{1} << window_log)) {
+            ::ZSTD_CCtx_setParameter(context_.get(), ::ZSTD_c_windowLog, window_log);
+        }
     }
 
     void write(std::string_view bytes) { step(bytes, ZSTD_e_continue); }
@@ -171,7 +177,7 @@ public:
         details.kind = ErrorKind::usage;
         details.message = std::string{"forward_backward: the body cannot be compressed: "} +
                           ::ZSTD_getErrorName(failed_) +
-                          "; turn compression off by an option of the client";
+                          "; ClientOptions::submit_encoding = SubmitEncoding::json does without";
         return details;
     }
 
