@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,7 +76,8 @@ public:
     /// has no effect.
     [[nodiscard]] TrainingClient with(CallOptions call) const;
 
-    /// The loss of a batch and its outputs for each datum, without gradients.
+    /// The loss of a batch and its outputs for each datum, without gradients. Here and below data
+    /// may also be a `std::span`, such as `data::batches` gives.
     [[nodiscard]] Future<ForwardBackwardOutput> forward(std::vector<Datum> const& data,
                                                         Loss const& loss) const;
     /// As `forward`, and adds the gradients to those that the next `optim_step` applies.
@@ -89,6 +91,22 @@ public:
     /// has its value as `loss:sum`, and its metrics.
     [[nodiscard]] Future<ForwardBackwardOutput> forward_backward_custom(
         std::vector<Datum> const& data, CustomLoss loss) const;
+
+    // Templates, so that braces always stand for a vector.
+    template <std::same_as<std::span<Datum const>> Data>
+    [[nodiscard]] Future<ForwardBackwardOutput> forward(Data data, Loss const& loss) const {
+        return forward_span(data, loss);
+    }
+    template <std::same_as<std::span<Datum const>> Data>
+    [[nodiscard]] Future<ForwardBackwardOutput> forward_backward(Data data,
+                                                                 Loss const& loss) const {
+        return forward_backward_span(data, loss);
+    }
+    template <std::same_as<std::span<Datum const>> Data>
+    [[nodiscard]] Future<ForwardBackwardOutput> forward_backward_custom(Data data,
+                                                                        CustomLoss loss) const {
+        return forward_backward_custom_span(data, std::move(loss));
+    }
 
     /// Applies the gradients and clears them. The family must be the one that the model was
     /// created with.
@@ -154,6 +172,12 @@ private:
     friend class ServiceClient;
     class Impl;
     explicit TrainingClient(std::shared_ptr<Impl const> impl) noexcept;
+    [[nodiscard]] Future<ForwardBackwardOutput> forward_span(std::span<Datum const> data,
+                                                             Loss const& loss) const;
+    [[nodiscard]] Future<ForwardBackwardOutput> forward_backward_span(std::span<Datum const> data,
+                                                                      Loss const& loss) const;
+    [[nodiscard]] Future<ForwardBackwardOutput> forward_backward_custom_span(
+        std::span<Datum const> data, CustomLoss loss) const;
     [[nodiscard]] Future<OptimStepResult> step(OptimizerParams params) const;
 
     std::shared_ptr<Impl const> impl_{};

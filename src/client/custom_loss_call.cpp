@@ -53,7 +53,7 @@ private:
 
 }  // namespace
 
-CustomLossData::CustomLossData(std::vector<Datum> const& data) : given{data} {
+CustomLossData::CustomLossData(std::span<Datum const> data) : given{data.begin(), data.end()} {
     sent.reserve(given.size());
     for (auto& datum : given) {
         datum.loss_fn_inputs.own();

@@ -7,6 +7,7 @@
 #include "client/training_pass.hpp"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,7 @@ struct CustomLossData {
     /// Shows tensors of `given`.
     std::vector<Datum> sent{};
 
-    explicit CustomLossData(std::vector<Datum> const& data);
+    explicit CustomLossData(std::span<Datum const> data);
     CustomLossData(CustomLossData const&) = delete;
     CustomLossData& operator=(CustomLossData const&) = delete;
 };

@@ -102,7 +102,7 @@ Future<T> TrainingClient::Impl::submit(std::string_view name, service::Ticket ti
 }
 
 Future<ForwardBackwardOutput> TrainingClient::Impl::pass(std::string_view name,
-                                                         std::vector<Datum> const& data,
+                                                         std::span<Datum const> data,
                                                          Loss const& loss,
                                                          client::Direction direction) const {
     auto problem = service::no_data_problem(name, data);
@@ -126,6 +126,11 @@ Future<ForwardBackwardOutput> TrainingClient::Impl::pass(std::string_view name,
 
 Future<ForwardBackwardOutput> TrainingClient::forward(std::vector<Datum> const& data,
                                                       Loss const& loss) const {
+    return forward_span(data, loss);
+}
+
+Future<ForwardBackwardOutput> TrainingClient::forward_span(std::span<Datum const> data,
+                                                           Loss const& loss) const {
     if (auto problem = Impl::problem(impl_, "forward")) {
         return refused<ForwardBackwardOutput>(*std::move(problem));
     }
@@ -134,6 +139,11 @@ Future<ForwardBackwardOutput> TrainingClient::forward(std::vector<Datum> const& 
 
 Future<ForwardBackwardOutput> TrainingClient::forward_backward(std::vector<Datum> const& data,
                                                                Loss const& loss) const {
+    return forward_backward_span(data, loss);
+}
+
+Future<ForwardBackwardOutput> TrainingClient::forward_backward_span(std::span<Datum const> data,
+                                                                    Loss const& loss) const {
     if (auto problem = Impl::problem(impl_, "forward_backward")) {
         return refused<ForwardBackwardOutput>(*std::move(problem));
     }
@@ -142,6 +152,11 @@ Future<ForwardBackwardOutput> TrainingClient::forward_backward(std::vector<Datum
 
 Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom(
     std::vector<Datum> const& data, CustomLoss loss) const {
+    return forward_backward_custom_span(data, std::move(loss));
+}
+
+Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom_span(
+    std::span<Datum const> data, CustomLoss loss) const {
     constexpr auto name = client::CustomLossCall::operation;
     auto problem = Impl::problem(impl_, name);
     if (!problem) problem = service::no_data_problem(name, data);

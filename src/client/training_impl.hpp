@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,8 +36,7 @@ public:
         std::shared_ptr<Impl const> const& impl, std::string_view operation);
 
     [[nodiscard]] Future<ForwardBackwardOutput> pass(std::string_view name,
-                                                     std::vector<Datum> const& data,
-                                                     Loss const& loss,
+                                                     std::span<Datum const> data, Loss const& loss,
                                                      client::Direction direction) const;
     /// One submit with a JSON result.
     template <class T>

@@ -1,4 +1,6 @@
 // What a caller of the training client sees.
+#include <tinkxx/data.hpp>
+#include <tinkxx/losses.hpp>
 #include <tinkxx/service_client.hpp>
 
 #include "support/fake_tinker.hpp"
@@ -260,6 +262,21 @@ TEST_F(TrainingClientTest, WritesDataBeforeTheCallReturns) {  // R-TRAIN-30
     auto const quarter = std::string{"\x00\x00\x80\x3e", 4};
     EXPECT_THAT(tinker.trained()[2].bytes, HasSubstr(quarter));
     EXPECT_THAT(tinker.trained()[3].bytes, HasSubstr(quarter));
+}
+
+TEST_F(TrainingClientTest, TakesASpanOfData) {
+    auto const client = trainer();
+    auto const all = data(3);
+    std::vector<std::size_t> sizes;
+    for (auto const batch : data::batches(all, 1'000'000, 2)) {
+        (void)client.forward_backward(batch, LossFn::cross_entropy).get();
+        (void)client.forward(batch, LossFn::cross_entropy).get();
+        (void)client.forward_backward_custom(batch, losses::weighted_cross_entropy()).get();
+    }
+    for (auto const& submit : tinker.trained()) {
+        if (submit.path == "forward_backward") sizes.push_back(submit.data);
+    }
+    EXPECT_THAT(sizes, ElementsAre(2, 2, 2, 2, 1, 1, 1, 1));
 }
 
 TEST_F(TrainingClientTest, CutsABatchByTheServersCapsAndCombinesItsResults) {  // R-TRAIN-40
