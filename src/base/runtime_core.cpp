@@ -388,7 +388,7 @@ Pumped RuntimeCore::pump(Readiness const& what, std::optional<nanoseconds> limit
                 (scheduler.now() == before || step > longest)) {
                 return Pumped::stuck;
             }
-            step *= 2;
+            if (step <= longest) step *= 2;  // timers may follow each other for long
         }
         impl.finish_if_closing();
     }
