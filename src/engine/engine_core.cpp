@@ -364,6 +364,11 @@ Result<ModelInfo> EngineCore::run(Lane& /*lane*/, LoadModel& job) {
         if (!loaded) return loaded.error();
         model = *std::move(loaded);
     }
+    if (!job.token_bytes && !job.folder.empty()) {
+        auto said = read_token_bytes(job.folder);
+        if (!said) return said.error();
+        job.token_bytes = *std::move(said);
+    }
     auto base = std::make_unique<Base>();
     base->name = job.model;
     base->model = model;
@@ -375,7 +380,9 @@ Result<ModelInfo> EngineCore::run(Lane& /*lane*/, LoadModel& job) {
     // share it, and sampling gets its turns between its layers.
     bool const large = model->bytes() > (std::size_t{64} << 20U);
     base->slice = large ? 1 : threads_.count();
-    ModelInfo info{.config = model->config(), .bytes = model->bytes()};
+    ModelInfo info{.config = model->config(),
+                   .bytes = model->bytes(),
+                   .has_token_bytes = static_cast<bool>(job.token_bytes)};
     bases_[job.model] = std::move(base);
     return info;
 }

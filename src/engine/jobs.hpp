@@ -3,6 +3,7 @@
 #include <tinkxx/detail/unique_function.hpp>
 #include <tinkxx/result.hpp>
 
+#include "engine/files/token_bytes.hpp"
 #include "engine/model/adapter.hpp"
 #include "engine/model/checkpoint.hpp"
 #include "engine/model/model.hpp"
@@ -30,6 +31,8 @@ struct ModelInfo {
     ModelConfig config{};
     /// Memory of the weights.
     std::size_t bytes{0};
+    /// The bytes of its tokens are known, so that stop strings can be asked for.
+    bool has_token_bytes{false};
 };
 
 struct AdapterInfo {
@@ -47,8 +50,9 @@ struct LoadModel {
     std::filesystem::path folder{};
     /// A model that is in memory already, instead of a folder.
     std::shared_ptr<Model const> ready{};
-    /// The bytes of a token; without it stop strings are refused.
-    std::function<std::string_view(std::int32_t)> token_bytes{};
+    /// The bytes of a token. Empty: as the folder says (`read_token_bytes`); if that says nothing,
+    /// stop strings are refused.
+    TokenBytes token_bytes{};
 };
 
 /// Makes a fresh adapter; fails if there is one of that name.
