@@ -290,7 +290,7 @@ void Sampler::Core::page_filled(Sample& sample) {
 }
 
 void Sampler::Core::start_samples() {
-    for (auto const& request : std::vector<RequestPtr>(active_)) {
+    for (auto const& request : active_) {  // those that end stay in it for now
         while (!request->over && request->prompt_done() &&
                request->started < request->ask.num_samples) {
             auto const own = own_pages(*request);
@@ -313,6 +313,9 @@ void Sampler::Core::start_sample(RequestPtr const& request) {
     sample->index = request->started++;
     sample->committed = own;
     bool const last = request->started == ask.num_samples;
+    auto& sequence = request->result.sequences[sample->index];
+    sequence.tokens.reserve(std::min<std::size_t>(ask.max_tokens, 256));
+    sequence.logprobs.reserve(std::min<std::size_t>(ask.max_tokens, 256));
     filters_.front().apply(request->last_logits, ask.filter);
     auto const token = filters_.front().draw(uniform(ask.seed, sample->index, 0));
     auto const logprob =

@@ -99,6 +99,8 @@ private:
         std::int32_t token{0};
         float logprob{0};
         bool finite{true};
+        /// Its number when it was planned.
+        std::size_t order{0};
     };
 
     /// Works that one thread computes; memory is kept from step to step.

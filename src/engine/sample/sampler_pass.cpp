@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 namespace tinkxx::engine {
 
@@ -23,7 +24,11 @@ std::size_t logit_chunk(std::size_t rows, std::size_t vocab) {
 
 void Sampler::Core::plan_parts() {
     // Rows of one adapter lie together, so that its products are done at once.
-    std::ranges::stable_sort(work_, {}, [](Work const& work) { return work.request->owner; });
+    // (std::stable_sort would take memory.)
+    for (std::size_t i = 0; i < work_.size(); ++i) work_[i].order = i;
+    std::ranges::sort(work_, {}, [](Work const& work) {
+        return std::pair{work.request->owner, work.order};
+    });
     std::size_t rows = 0;
     std::size_t most = 0;
     for (auto const& work : work_) {

@@ -71,9 +71,9 @@ struct PieceBuffers {
     }
 };
 
-std::size_t piece_floats(ModelConfig const& config, std::size_t rank, std::size_t rows,
-                         std::size_t pages, PassKind kind) {
-    PieceBuffers buffers;
+/// `buffers` only lends its memory.
+std::size_t piece_floats(PieceBuffers& buffers, ModelConfig const& config, std::size_t rank,
+                         std::size_t rows, std::size_t pages, PassKind kind) {
     Carver counter{nullptr};
     buffers.carve(counter, config, rank, rows, pages, kind);
     return counter.used();
@@ -109,6 +109,7 @@ struct Trainer::Slot {
     /// Gradients of the piece in hand; kept between calls of the same shape.
     std::optional<LoraWeights> gradients{};
     LoraConfig gradients_config{};
+    std::vector<PackedMatrix*> gradient_list{};
 
     float* reserve(std::size_t wanted) {
         if (wanted > floats) {
@@ -151,7 +152,8 @@ std::size_t Trainer::activation_bytes(ModelConfig const& config, std::size_t ran
                                       std::size_t tokens, std::size_t sequences, bool recompute) {
     // A sequence ends in a page that is not full: at most one page more for each.
     auto const pages = tokens / kv_block_positions + sequences;
-    return sizeof(float) * piece_floats(config, rank, tokens, pages,
+    PieceBuffers buffers;
+    return sizeof(float) * piece_floats(buffers, config, rank, tokens, pages,
                                         recompute ? PassKind::recompute : PassKind::keep);
 }
 
@@ -197,13 +199,13 @@ void Trainer::run_piece(Call const& call, Piece const& piece, Slot& slot, Thread
         page_count += pages_of(tokens.size());
     }
     auto kind = call.backward ? PassKind::keep : PassKind::forward;
+    auto& buffers = slot.buffers;
     if (kind == PassKind::keep &&
-        piece_floats(config, call.rank, rows, page_count, kind) * sizeof(float) >
+        piece_floats(buffers, config, call.rank, rows, page_count, kind) * sizeof(float) >
             options_.activation_bytes) {
         kind = PassKind::recompute;
     }
-    auto& buffers = slot.buffers;
-    Carver carver{slot.reserve(piece_floats(config, call.rank, rows, page_count, kind))};
+    Carver carver{slot.reserve(piece_floats(buffers, config, call.rank, rows, page_count, kind))};
     buffers.carve(carver, config, call.rank, rows, page_count, kind);
     auto const page_floats = buffers.kv.page_floats();
     // Attention multiplies unused positions by 0; stale memory could hold NaN.
@@ -391,13 +393,14 @@ void Trainer::Run::State::one(std::size_t index, std::atomic<std::size_t>& added
     if (!sums.empty() && (!slot.gradients || slot.gradients_config != call.lora)) {
         slot.gradients = zero_lora(trainer.model_->config(), call.lora);
         slot.gradients_config = call.lora;
+        slot.gradient_list = all_matrices(*slot.gradients);
     }
     trainer.run_piece(call, pieces[index], slot, inner);
     if (sums.empty()) return;
     // Sums are formed in the order of the pieces. Pieces begin in order, so the one before is done
     // or under way on another thread: waiting ends.
     for (auto done = added.load(); done != index; done = added.load()) added.wait(done);
-    auto const own = all_matrices(*slot.gradients);
+    auto const& own = slot.gradient_list;
     for (std::size_t i = 0; i < own.size(); ++i) {
         auto const values = own[i]->values();
         copy(sums[i]->values().data(), values.data(), values.size(), Write::add);

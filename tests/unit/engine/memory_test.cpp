@@ -9,12 +9,36 @@
 
 #include <malloc.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <optional>
 #include <string>
 
-// The peak of the whole process, as the kernel counts it.
+// The peak of the whole process, as the kernel counts it, and how often memory is asked for.
+
+namespace {
+std::atomic<std::size_t> allocations{0};
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+    ++allocations;
+    if (void* const memory = std::malloc(bytes)) return memory;
+    throw std::bad_alloc{};
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+    ++allocations;
+    auto const step = static_cast<std::size_t>(alignment);
+    if (void* const memory = std::aligned_alloc(step, (bytes + step - 1) / step * step)) {
+        return memory;
+    }
+    throw std::bad_alloc{};
+}
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 
 namespace tinkxx::engine {
 namespace {
@@ -135,6 +159,46 @@ TEST_F(Memory, OfAModelInTwoByteWeightsIsFourBytesAParameterWhileItLoads) {
     fs::remove_all(folder);
     if (!measured) GTEST_SKIP() << "the kernel does not tell the peak";
     EXPECT_LE(*measured, 4.4 * parameters);
+}
+
+TEST_F(Memory, IsNotAskedForWhileSamplesAreDrawn) {
+    Threads threads{2};
+    std::shared_ptr<Adapter> const adapter = Adapter::create(model, {.rank = 8}).value();
+    Sampler sampler{model, threads};
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        (void)sampler
+            .submit({.adapter = i % 2 == 0 ? adapter : nullptr,
+                     .prompt = support::random_tokens(20, 1024, i),
+                     .filter = {.temperature = 0.8, .top_k = 50, .top_p = 0.9},
+                     .max_tokens = 40,
+                     .seed = i})
+            .value();
+    }
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(sampler.step());
+    auto const before = allocations.load();
+    for (int i = 0; i < 25; ++i) ASSERT_TRUE(sampler.step());
+    EXPECT_EQ(allocations.load() - before, 0U);
+}
+
+TEST_F(Memory, IsNotAskedForWhileABatchIsComputedAgain) {
+    auto const data = std::vector<Datum>(6, datum(100));
+    Threads threads{2};
+    for (int const rank : {8, 0}) {
+        auto const adapter = Adapter::create(model, {.rank = rank}).value();
+        Trainer trainer{model, threads};
+        auto const step = [&] {
+            auto run = trainer.begin(adapter.get(), adapter.get(), data, Loss{}).value();
+            auto const before = allocations.load();
+            while (run.advance(2)) {
+            }
+            return allocations.load() - before;
+        };
+        // Each thread has memory of its own, and one may claim everything the first time.
+        std::size_t least = step();
+        for (int i = 0; i < 4; ++i) least = std::min(least, step());
+        EXPECT_EQ(least, 0U) << rank;
+        (void)optim_step(*adapter, {}, &threads).value();
+    }
 }
 
 TEST_F(Memory, IsNotTakenTwiceToSave) {
