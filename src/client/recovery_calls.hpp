@@ -141,6 +141,7 @@ private:
         return asking_ ? Stage::polling : Stage::waiting_to_poll;
     }
     void describe(OperationStatus& status, TimePoint now) const override;
+    bool background() const noexcept override { return true; }
 
     void ask();
     void answered_with(Result<wire::TrainingRun> run);

@@ -23,6 +23,8 @@ public:
     /// Its client is closing, and has taken it from the list. Ends the operation, and may destroy
     /// it; the close itself goes back to the list.
     virtual void on_close() noexcept = 0;
+    /// It goes on until it is ended, so that nobody waits for it: not worth a report.
+    [[nodiscard]] virtual bool background() const noexcept { return false; }
 
 protected:
     virtual ~PendingOperation() = default;
@@ -47,8 +49,20 @@ public:
         list_.push_back(operation);
         if (on_first_ && list_.size() == 1) on_first_();
     }
-    /// Null if there is none.
-    [[nodiscard]] PendingOperation const* oldest() const noexcept { return list_.front(); }
+    /// Those that somebody waits for: the first, null if there is none, and how many there are.
+    struct Awaited {
+        PendingOperation const* oldest{nullptr};
+        std::size_t count{0};
+    };
+    [[nodiscard]] Awaited awaited() const noexcept {
+        Awaited found;
+        for (auto const* each = list_.front(); each != nullptr; each = each->links_.next) {
+            if (each->background()) continue;
+            if (found.oldest == nullptr) found.oldest = each;
+            ++found.count;
+        }
+        return found;
+    }
     /// Harmless if it is not in the list.
     void remove(PendingOperation& operation) noexcept {
         if (operation.links_.linked()) list_.erase(operation);

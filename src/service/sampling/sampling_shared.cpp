@@ -151,10 +151,12 @@ void SamplingShared::drain(TimePoint deadline, std::function<void()> done) {
 void SamplingShared::on_time() {
     if (pending_.size() == 0) return;
     auto const now = scheduler().now();
-    auto line = std::to_string(pending_.size()) +
-                " pending; the oldest: " + to_string(pending_.oldest()->status(now));
-    http().runtime().run_callback(
-        [report = settings_.report, line = std::move(line)] { report(line); });
+    if (auto const awaited = pending_.awaited(); awaited.oldest != nullptr) {
+        auto line = std::to_string(awaited.count) +
+                    " pending; the oldest: " + to_string(awaited.oldest->status(now));
+        http().runtime().run_callback(
+            [report = settings_.report, line = std::move(line)] { report(line); });
+    }
     scheduler().arm(*this, now + between_reports, Precision::coarse);
 }
 

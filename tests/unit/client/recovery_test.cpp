@@ -276,6 +276,23 @@ TEST_F(RecoveryTest, TheStatusShowsWhatIsWatched) {  // R-EXT-41, R-TEST-01
     EXPECT_EQ(looks("run-1") + looks("run-2"), 2U);
 }
 
+TEST_F(RecoveryTest, NobodyWaitsForAWatchSoItIsNotReported) {  // R-EXT-41
+    options.report_pending = true;
+    RecoveryMonitor const monitor{service(), policy};
+    ::testing::internal::CaptureStderr();
+    auto watched = monitor.watch("run-1");
+    run();
+    advance(25s);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), IsEmpty());
+    corrupted.insert("run-1");
+    refused_checkpoints = 9;
+    ::testing::internal::CaptureStderr();
+    advance(5s);
+    advance(5s);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr("1 pending; the oldest: recover"));
+}
+
 TEST_F(RecoveryTest, WatchingEndsWithTheMonitorAndWithItsClient) {  // R-EXT-41
     {
         RecoveryMonitor monitor{service(), policy};
