@@ -17,10 +17,10 @@
 namespace tinkxx {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Key;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Key;
 
 std::string guide(std::string const& name) {
     std::ifstream file{std::string{TINKXX_SOURCE_DIR "/docs/"} + name};
