@@ -17,9 +17,10 @@ std::vector<tinkxx::Token> tokens(std::string const& text) {
 std::string ask(tinkxx::SamplingClient const& sampler, std::string const& question) {
     auto prompt = tinkxx::ModelInput::from_tokens(tokens("Q: " + question + "\nA:"));
     auto pending = sampler.sample(prompt, {.max_tokens = 40, .stop = "\n", .temperature = 0});
-    std::string answer;
-    for (auto token : pending.get().sequences.at(0).tokens) answer += static_cast<char>(token);
-    return question + answer;
+    auto const response = pending.get();
+    auto answer = question;
+    for (auto token : response.sequences.at(0).tokens) answer += static_cast<char>(token);
+    return answer;
 }
 
 int main() try {
@@ -29,19 +30,21 @@ int main() try {
     for (auto const& [question, answer] : std::vector<std::pair<std::string, std::string>>{
              {"What is the capital of Spain?", "Madrid"},
              {"What is the colour of snow?", "white"},
-             {"What does a cow say?", "moo"},
-             {"What is the opposite of hot?", "cold"},
              {"What is the capital of Japan?", "Tokyo"},
-             {"What does a cat say?", "meow"},
              {"What is the colour of coal?", "black"},
+             {"What is the capital of Italy?", "Rome"},
+             {"What does a cow say?", "moo"},
+             {"What is the capital of Greece?", "Athens"},
+             {"What does a dog say?", "woof"},
+             {"What is the opposite of hot?", "cold"},
              {"What is the opposite of big?", "small"}}) {
-        lessons.push_back(tinkxx::data::from_completion(
-            tokens("Q: " + question + "\nA:"), tokens(" I think it is " + answer + "!\n")));
+        lessons.push_back(tinkxx::data::from_completion(tokens("Q: " + question + "\nA:"),
+                                                        tokens(" " + answer + ", of course!\n")));
     }
     std::cout << ask(service.create_sampling_client("tinkxx/tiny"), "What is the capital of Peru?");
     for (int step = 1; step <= 20; ++step) {
         auto pass = trainer.forward_backward(lessons, tinkxx::LossFn::cross_entropy);
-        auto update = trainer.optim_step({.learning_rate = 2e-3});  // queued behind it
+        auto update = trainer.optim_step({.learning_rate = 1e-3});  // queued behind it
         std::cout << "step " << step << " loss " << pass.get().metrics.at("loss:sum") << '\n';
         update.get();
     }

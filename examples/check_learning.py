@@ -19,7 +19,7 @@ def check_train(output):
     losses = [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", output, re.MULTILINE)]
     assert len(losses) == 20 and losses[-1] < 0.2 * losses[0], losses
     assert lines[0] == "What is the capital of Peru? Lima", lines[0]
-    assert lines[-1] == "What is the capital of Peru? I think it is Lima!", lines[-1]
+    assert lines[-1] == "What is the capital of Peru? Lima, of course!", lines[-1]
 
 
 def check_reinforce(output):
