@@ -91,8 +91,14 @@ Datum datum(std::size_t tokens) {
 
 class Memory : public testing::Test {
 protected:
+    // Made once: drawing its numbers takes longer than most of the tests.
+    static std::shared_ptr<Model const> const& shared_model() {
+        static auto const made = Model::random(three_million(), ElementType::bf16, 1);
+        return made;
+    }
+
     ModelConfig config = three_million();
-    std::shared_ptr<Model const> model = Model::random(config, ElementType::bf16, 1);
+    std::shared_ptr<Model const> model = shared_model();
 };
 
 TEST_F(Memory, OfTrainingPeaksWithinAFifthOfWhatIsStated) {
