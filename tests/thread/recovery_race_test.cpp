@@ -24,7 +24,7 @@ using testing::Reply;
 using testing::SentRequest;
 
 /// On the loop thread. Every second run is lost, and no model can be made in its place.
-std::optional<Reply> serve(SentRequest const& request) {
+std::optional<Reply> serve_runs(SentRequest const& request) {
     Reply reply;
     reply.headers = {{"Content-Type", "application/json"}};
     reply.body = "{}";
@@ -44,7 +44,7 @@ std::optional<Reply> serve(SentRequest const& request) {
 TEST(RecoveryRace, MonitorsComeAndGoWhileTheirRunsAreLost) {  // R-EXT-41, R-EXT-42
     Runtime const runtime{RuntimeOptions{.log = silent_log()}};
     auto const transport = std::make_shared<FakeTransport>(runtime.scheduler());
-    transport->otherwise(serve);
+    transport->otherwise(serve_runs);
     ClientOptions options;
     options.base_url = "http://host";
     options.api_key = "tml-test-key";
