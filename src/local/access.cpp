@@ -1,7 +1,9 @@
 #include "local/access.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
-#include <cctype>
 
 namespace tinkxx::local {
 
@@ -23,12 +25,13 @@ std::string host_of(std::string_view authority) {
     return lower(authority.substr(0, authority.find(':')));
 }
 
-bool is_loopback(std::string_view host) {
-    // 127.0.0.0/8, by digits and dots only: 127.evil.example is a name.
-    bool const digits =
-        std::ranges::all_of(host, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
-    return host == "localhost" || host.ends_with(".localhost") || host == "::1" ||
-           (digits && host.starts_with("127."));
+/// Whether nobody can have made a name lead here: an address is no name, and names of loopback are
+/// not looked up.
+bool is_own(std::string const& host) {
+    in6_addr address{};
+    return host == "localhost" || host.ends_with(".localhost") ||
+           ::inet_pton(AF_INET, host.c_str(), &address) == 1 ||
+           ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
 }  // namespace
@@ -51,17 +54,18 @@ std::optional<Forbidden> forbidden(AccessRules const& rules, ServerRequest const
     };
     auto const authority = header("Host");
     auto const host = host_of(authority);
-    auto const listed = [&](std::string_view name) {
-        return is_loopback(name) || std::ranges::any_of(rules.hosts, [&](auto const& one) {
+    auto const listed = [&](std::string const& name) {
+        return is_own(name) || std::ranges::any_of(rules.hosts, [&](auto const& one) {
                    return lower(one) == name;
                });
     };
     // Without a key, the name by which a browser came is all that tells a page of one's own from
     // one that had its name resolve to this machine.
     if (rules.api_key.empty() && !authority.empty() && !listed(host)) {
-        return Forbidden{403, "the host " + host.substr(0, 100) +
-                                  " is not one of this server's; use localhost, name it as a host "
-                                  "of the server, or set an API key"};
+        return Forbidden{403,
+                         "the host " + host.substr(0, 100) +
+                             " is not one of this server's; use its address or localhost, name "
+                             "it as a host of the server (--allow-host), or set an API key"};
     }
     auto const origin = header("Origin");
     if (!origin.empty()) {
@@ -73,7 +77,8 @@ std::optional<Forbidden> forbidden(AccessRules const& rules, ServerRequest const
                                       " must not use this server; only its own pages may"};
         }
     }
-    if (header("Sec-Fetch-Site") == "cross-site") {
+    auto const site = header("Sec-Fetch-Site");
+    if (site == "cross-site" || site == "same-site") {
         return Forbidden{403, "a page from elsewhere must not use this server"};
     }
     if (needs_key && !rules.api_key.empty()) {

@@ -13,7 +13,7 @@ namespace tinkxx::local {
 struct AccessRules {
     /// Empty: everybody.
     std::string api_key{};
-    /// Beside `localhost` and addresses of loopback.
+    /// Beside `localhost` and addresses.
     std::vector<std::string> hosts{};
 };
 

@@ -34,9 +34,11 @@ struct Limits {
     std::size_t adapter_bytes{std::size_t{4} << 30U};
     /// Samples that are accepted and not done. Beyond, clients are asked to come again (429).
     std::size_t pending_samples{10'000};
-    /// Training requests that are accepted and not done, for each model. The one whose turn it is
+    /// Training requests that are accepted and not done, for each model. One that others wait for
     /// is always taken.
     std::size_t pending_steps{1'000};
+    /// Bodies of training requests that are accepted and not done, of all models.
+    std::size_t pending_bytes{std::size_t{1} << 30U};
     /// Results that were fetched and are still kept, in case an answer was lost.
     std::size_t fetched_bytes{std::size_t{128} << 20U};
 };
@@ -54,8 +56,7 @@ struct ServerOptions {
     std::filesystem::path home{};
     /// What clients must send as their key. Empty: any, or none.
     std::string api_key{};
-    /// Names under which browsers may reach the server beside `localhost` and addresses of
-    /// loopback. Others are refused, unless there is a key: a page elsewhere must not drive it.
+    /// Names under which the server may be reached, beside `localhost` and addresses. Others are refused, unless there is a key: a page elsewhere must not drive it.
     std::vector<std::string> hosts{};
     /// Threads that compute; 0: one for each CPU.
     unsigned threads{0};

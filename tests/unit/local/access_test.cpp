@@ -22,10 +22,11 @@ std::optional<int> refused(AccessRules const& rules, Headers headers, bool needs
 
 TEST(Access, IsForThisMachineUnlessToldOtherwise) {
     for (auto const* host : {"localhost", "localhost:8080", "127.0.0.1:1", "127.8.9.1", "[::1]:80",
-                             "LOCALHOST", "a.localhost"}) {
+                             "LOCALHOST", "a.localhost", "192.168.0.7:8080", "[fe80::1]"}) {
         EXPECT_EQ(refused({}, {{"Host", host}}), std::nullopt) << host;
     }
-    for (auto const* host : {"evil.example", "127.evil.example", "192.168.0.7", "localhost.evil"}) {
+    for (auto const* host :
+         {"evil.example", "127.evil.example", "1.2.3", "localhost.evil", "[evil]"}) {
         EXPECT_EQ(refused({}, {{"Host", host}}), 403) << host;
     }
     EXPECT_EQ(refused({.hosts = {"Box"}}, {{"Host", "box:8080"}}), std::nullopt);
@@ -39,7 +40,9 @@ TEST(Access, IsNotForPagesFromElsewhere) {
     for (auto const* origin : {"http://localhost:81", "https://evil.example", "null"}) {
         EXPECT_EQ(refused({}, {{"Host", "localhost:80"}, {"Origin", origin}}), 403) << origin;
     }
-    EXPECT_EQ(refused({}, {{"Host", "localhost"}, {"Sec-Fetch-Site", "cross-site"}}), 403);
+    for (auto const* site : {"cross-site", "same-site"}) {
+        EXPECT_EQ(refused({}, {{"Host", "localhost"}, {"Sec-Fetch-Site", site}}), 403) << site;
+    }
 }
 
 TEST(Access, WantsTheKeyIfThereIsOne) {
