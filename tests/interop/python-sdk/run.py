@@ -23,20 +23,28 @@ HERE = Path(__file__).resolve().parent
 NEEDED = ["anyio", "click", "distro", "httpx[http2]", "numpy", "orjson", "protobuf", "pydantic", "pyqwest", "rich",
           "sniffio", "typing-extensions", "zstandard"]
 SKIPPED = 77
+# Losses of one's own are written in it, and the oldest release imports it.
+TORCH = "custom-loss" in OPTIONS or VERSION.startswith("0.7.")
+
+
+def has_torch(python):
+    return subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0
 
 
 def environment():
     """The Python of an environment with the SDK; None if it cannot be made."""
-    folder = CACHE / f"tinker-{VERSION}{'-torch' if 'custom-loss' in OPTIONS else ''}"
+    folder = CACHE / f"tinker-{VERSION}{'-torch' if TORCH else ''}"
     python = folder / "bin" / "python"
     if (folder / "complete").exists():
         return python
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    # PyTorch is large: that of the system does, if there is one (Debian: python3-torch).
+    owner = next((one for one in (sys.executable, "/usr/bin/python3") if TORCH and has_torch(one)), None)
+    shared = ["--system-site-packages"] if owner else []
+    subprocess.run([owner or sys.executable, "-m", "venv", *shared, str(folder)], check=True)
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    wanted = [[f"tinker=={VERSION}", "--no-deps"], NEEDED + (["torch"] if "custom-loss" in OPTIONS else [])]
-    for packages in wanted:
+    for packages in [[f"tinker=={VERSION}", "--no-deps"], NEEDED + (["torch"] if TORCH and not owner else [])]:
         done = subprocess.run(pip + packages, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             shutil.rmtree(folder, ignore_errors=True)
