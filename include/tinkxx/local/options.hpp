@@ -56,7 +56,8 @@ struct ServerOptions {
     std::filesystem::path home{};
     /// What clients must send as their key. Empty: any, or none.
     std::string api_key{};
-    /// Names under which the server may be reached, beside `localhost` and addresses. Others are refused, unless there is a key: a page elsewhere must not drive it.
+    /// Names under which the server may be reached, beside `localhost` and addresses. Others are
+    /// refused, unless there is a key: a page elsewhere must not drive it.
     std::vector<std::string> hosts{};
     /// Threads that compute; 0: one for each CPU.
     unsigned threads{0};
