@@ -14,6 +14,8 @@ namespace tinkxx::simulation {
 struct Exchange {
     std::string path{};
     std::string body{};
+    /// Of the request alone, without those that many have in common.
+    Headers lines{};
     TimePoint started{};
     /// 0: no answer, but a failure.
     int status{0};
@@ -49,6 +51,7 @@ public:
         exchange.path = path == std::string::npos ? "" : request.url.substr(path);
         if (request.body.head) exchange.body += *request.body.head;
         if (request.body.tail) exchange.body += *request.body.tail;
+        exchange.lines = request.headers;
         exchange.started = scheduler_.now();
         traffic_.on_request(exchange);
         call->id = inner_->start(std::move(request), *call);

@@ -1,8 +1,9 @@
 // Runs simulated worlds by seed; prints the seeds that break a promise and what occurred.
 //
-//   tinkxx-sim [--world http|sampling] [--seeds N] [--start S] [--trace]
+//   tinkxx-sim [--world http|sampling|training] [--seeds N] [--start S] [--trace]
 #include "simulation/http_simulation.hpp"
 #include "simulation/sampling_simulation.hpp"
+#include "simulation/training_simulation.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -71,8 +72,8 @@ int main(int argc, char** argv) {
         } else if (word == "--world" && i + 1 < argc) {
             options.world = argv[++i];
         } else {
-            std::cerr << "usage: tinkxx-sim [--world http|sampling] [--seeds N] [--start S] "
-                         "[--trace]\n";
+            std::cerr << "usage: tinkxx-sim [--world http|sampling|training] [--seeds N] "
+                         "[--start S] [--trace]\n";
             return 2;
         }
     }
@@ -81,6 +82,9 @@ int main(int argc, char** argv) {
         {.name = "sampling",
          .run = tinkxx::simulation::run_sampling_world,
          .occurrences = tinkxx::simulation::sampling_occurrences()},
+        {.name = "training",
+         .run = tinkxx::simulation::run_training_world,
+         .occurrences = tinkxx::simulation::training_occurrences()},
     };
     bool good = true;
     bool known = options.world.empty();
