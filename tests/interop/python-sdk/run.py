@@ -1,8 +1,8 @@
 """Runs the official Python SDK against `tinkxx serve`.
 
-    run.py PROGRAM VERSION CACHE [custom-loss]
+    run.py PROGRAM SAME_CALLS VERSION CACHE [custom-loss]
 
-PROGRAM is tinkxx. The SDK is installed into an environment below CACHE, which is made if it is not
+PROGRAM is tinkxx, and SAME_CALLS the program of same_calls.cpp, which has to get the numbers that the SDK gets. The SDK is installed into an environment below CACHE, which is made if it is not
 there and can be thrown away. Exit status 77: skipped, because no package can be installed here.
 """
 
@@ -15,8 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-PROGRAM, VERSION, CACHE = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-OPTIONS = sys.argv[4:]
+PROGRAM, SAME_CALLS, VERSION, CACHE = sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4])
+OPTIONS = sys.argv[5:]
 MODEL = "tinkxx/tiny"
 HERE = Path(__file__).resolve().parent
 # What the SDK imports. Its tokenizers would bring ten times as much, and are not used.
@@ -55,6 +55,21 @@ def environment():
     return python
 
 
+def numbers_of(command, client):
+    """What a program of the same calls prints, as (name, numbers) lines."""
+    done = subprocess.run(command, env=client, timeout=300, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [(line.split()[0], [float(word) for word in line.split()[1:]]) for line in done.stdout.splitlines()]
+
+
+def compare(theirs, ours):
+    assert len(theirs) == len(ours) > 10, (len(theirs), len(ours))
+    for (name, one), (other_name, other) in zip(theirs, ours):
+        near = len(one) == len(other) and all(abs(a - b) <= 1e-4 + 1e-5 * abs(a) for a, b in zip(one, other))
+        assert name == other_name and near, f"{name}: the SDK got {one}, our client {other}"
+    print(f"our client got the same in {len(ours)} lines of numbers")
+
+
 python = environment()
 if python is None:
     sys.exit(SKIPPED)
@@ -69,6 +84,9 @@ with tempfile.TemporaryDirectory() as home:
             client.update(TINKER_BASE_URL=url, TINKER_API_KEY="tml-interop")
             worked = subprocess.run([str(python), str(HERE / "workflow.py"), MODEL, *OPTIONS], env=client,
                                     timeout=600, check=False).returncode
+            if worked == 0:
+                compare(numbers_of([str(python), str(HERE / "same_calls.py"), MODEL], client),
+                        numbers_of([SAME_CALLS, MODEL], client))
         finally:
             server.send_signal(signal.SIGTERM)
             ended = server.wait(timeout=60)
