@@ -25,7 +25,9 @@ struct Names {
     tinkxx::HttpClient& http;
     std::shared_ptr<tinkxx::testing::ManualClock> clock;
     std::shared_ptr<tinkxx::testing::FakeTransport> fake;
+    tinkxx::TrainingClient& reference;
     tinkxx::ModelInput prompt;
+    std::vector<tinkxx::ModelInput> prompts;
     tinkxx::SamplingParams params;
     std::vector<tinkxx::Token> tokens;
     std::vector<tinkxx::Token> completion;
@@ -36,7 +38,10 @@ struct Names {
     std::vector<tinkxx::TensorData> logprobs;
     tinkxx::data::LearningRateSchedule schedule;
     std::int64_t step;
+    int steps;
     static double reward(std::vector<tinkxx::Token> const&);
+    static std::shared_ptr<tinkxx::Tokenizer const> load_tokenizer(std::string const&,
+                                                                   std::optional<std::string> const&);
     template <class... T>
     static void use(T const&...);
 };
