@@ -42,7 +42,7 @@ int main() try {
                                                         tokens(" " + answer + ", of course!\n")));
     }
     std::cout << ask(service.create_sampling_client("tinkxx/tiny"), "What is the capital of Peru?");
-    for (int step = 1; step <= 20; ++step) {
+    for (int step = 1; step <= 40; ++step) {
         auto pass = trainer.forward_backward(lessons, tinkxx::LossFn::cross_entropy);
         auto update = trainer.optim_step({.learning_rate = 1e-3});  // queued behind it
         std::cout << "step " << step << " loss " << pass.get().metrics.at("loss:sum") << '\n';

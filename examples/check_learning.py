@@ -17,7 +17,7 @@ NAME, EXAMPLE, TINKXX = sys.argv[1:]
 def check_train(output):
     lines = output.splitlines()
     losses = [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", output, re.MULTILINE)]
-    assert len(losses) == 20 and losses[-1] < 0.2 * losses[0], losses
+    assert len(losses) == 40 and losses[-1] < 0.1 * losses[0], losses
     assert lines[0] == "What is the capital of Peru? Lima", lines[0]
     assert lines[-1] == "What is the capital of Peru? Lima, of course!", lines[-1]
 
