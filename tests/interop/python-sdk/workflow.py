@@ -139,11 +139,15 @@ answer = taught.sample(prompt(), num_samples=1, sampling_params=greedy, include_
 sequence = answer.sequences[0]
 text = bytes(sequence.tokens).decode()
 assert text.endswith("\n") and sequence.stop_reason == "stop", (text, sequence.stop_reason)
-assert "I think it is" in text, text
 assert len(sequence.logprobs) == len(sequence.tokens) and all(value <= 0 for value in sequence.logprobs)
 assert answer.prompt_logprobs[0] is None and len(answer.prompt_logprobs) == len(PROMPT)
 step(f"sampled {text.strip()!r}")
 
+base = service.create_sampling_client(base_model=MODEL)
+lesson = prompt(PROMPT + " I think it is Lima!\n")
+untaught, learnt = (sum(one.compute_logprobs(lesson).result()[len(PROMPT):]) for one in (base, taught))
+assert learnt > untaught + 20, (untaught, learnt)
+step(f"the lesson went from {untaught:.1f} to {learnt:.1f} nats")
 alone = taught.compute_logprobs(prompt()).result()
 assert close(alone[1:], answer.prompt_logprobs[1:])
 whole = tokens(PROMPT) + list(sequence.tokens)
@@ -156,7 +160,6 @@ from_sampler = same.compute_logprobs(types.ModelInput.from_ints(whole)).result()
 assert close(from_forward, from_sampler), "forward and compute_logprobs disagree"
 step("logprobs of sample, forward and compute_logprobs agree")
 
-base = service.create_sampling_client(base_model=MODEL)
 hot = types.SamplingParams(max_tokens=12, temperature=1.0, seed=7)
 one, two = (base.sample(prompt(), num_samples=3, sampling_params=hot).result() for _ in range(2))
 assert [s.tokens for s in one.sequences] == [s.tokens for s in two.sequences] and len(one.sequences) == 3
