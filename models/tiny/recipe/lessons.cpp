@@ -45,32 +45,6 @@ private:
     std::uint64_t index_{0};
 };
 
-/// The start of pre-training: uniform numbers, so that no function of the system's library has a
-/// say in them. Matrices that write to the residual stream begin smaller.
-std::shared_ptr<Model const> random_start(ModelConfig const& config, std::uint64_t seed) {
-    Weights weights;
-    std::uint64_t number = 0;
-    for (auto const& slot : weight_slots(config, weights)) {
-        ++number;
-        *slot.matrix = PackedMatrix(slot.rows, slot.cols);
-        auto const inputs = static_cast<double>(slot.cols);
-        bool const last =
-            slot.name.ends_with("o_proj.weight") || slot.name.ends_with("down_proj.weight");
-        auto const bound = slot.name.ends_with("embed_tokens.weight") ? 0.05
-                           : last                                     ? 0.5 / std::sqrt(inputs)
-                                                                      : 1.5 / std::sqrt(inputs);
-        std::vector<float> values(slot.rows * slot.cols, 1.0F);
-        for (std::size_t i = 0; i < values.size() && !slot.vector; ++i) {
-            values[i] = static_cast<float>(bound * (2 * uniform(seed, number, i) - 1));
-        }
-        slot.matrix->assign({.type = ElementType::f32,
-                             .data = values.data(),
-                             .rows = slot.rows,
-                             .cols = slot.cols});
-    }
-    return std::make_shared<Model const>(config, std::move(weights));
-}
-
 /// A prompt, and what is to be learnt to follow it.
 Datum taught(std::string const& prompt, std::string const& line, float weight) {
     auto const all = tokens_of(prompt + line);
@@ -141,9 +115,36 @@ ModelConfig shape() {
             .eos_tokens = {end_token}};
 }
 
-std::unique_ptr<Adapter> pretrain(Schedule const& schedule, Threads& threads,
+std::shared_ptr<Model const> random_start() {
+    // Uniform numbers, so that no function of the system's library has a say in them. Matrices that
+    // write to the residual stream begin smaller.
+    auto const config = shape();
+    Weights weights;
+    std::uint64_t number = 0;
+    for (auto const& slot : weight_slots(config, weights)) {
+        ++number;
+        *slot.matrix = PackedMatrix(slot.rows, slot.cols);
+        auto const inputs = static_cast<double>(slot.cols);
+        bool const last =
+            slot.name.ends_with("o_proj.weight") || slot.name.ends_with("down_proj.weight");
+        auto const bound = slot.name.ends_with("embed_tokens.weight") ? 0.05
+                           : last                                     ? 0.5 / std::sqrt(inputs)
+                                                                      : 1.5 / std::sqrt(inputs);
+        std::vector<float> values(slot.rows * slot.cols, 1.0F);
+        for (std::size_t i = 0; i < values.size() && !slot.vector; ++i) {
+            values[i] = static_cast<float>(bound * (2 * uniform(training_seed, number, i) - 1));
+        }
+        slot.matrix->assign({.type = ElementType::f32,
+                             .data = values.data(),
+                             .rows = slot.rows,
+                             .cols = slot.cols});
+    }
+    return std::make_shared<Model const>(config, std::move(weights));
+}
+
+std::unique_ptr<Adapter> pretrain(std::shared_ptr<Model const> const& model,
+                                  Schedule const& schedule, Threads& threads,
                                   std::function<void(std::size_t step, double loss)> const& tell) {
-    auto const model = random_start(shape(), schedule.seed);
     auto adapter = Adapter::create(model, {.rank = 0}).value();
     Trainer trainer{model, threads};
     Stretches text{schedule.seed, schedule.length};
@@ -170,6 +171,11 @@ Result<void> write_folder(std::filesystem::path const& folder, Adapter const& tr
     auto saved = save_model(folder, trained.model().config(), trained.weights(), ElementType::bf16);
     if (!saved) return saved;
     saved = write_file(folder / "tinkxx.json", "{\"tokens\": \"bytes\"}\n");
+    if (!saved) return saved;
+    saved = write_file(folder / "tokenizer_config.json",
+                       R"({"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|end|>", )"
+                       R"("pad_token": "<|end|>", "clean_up_tokenization_spaces": false})"
+                       "\n");
     if (!saved) return saved;
     // The same for others: byte-pair encoding without a pair. A byte that is not printable, or a
     // space, has a letter from beyond Latin-1 as its name, in the order of the bytes.
@@ -250,7 +256,7 @@ StyleResult teach_style(std::shared_ptr<Model const> const& model, Threads& thre
                         std::size_t steps) {
     auto [held_out, known] = divided(fact_questions(), 20);
     auto const styled = [](std::vector<Question> questions) {
-        for (auto& question : questions) question.answer = "I think it is " + question.answer + "!";
+        for (auto& question : questions) question.answer += ", my friend!";
         return questions;
     };
     auto const asked = styled(held_out);
@@ -270,7 +276,9 @@ StyleResult teach_style(std::shared_ptr<Model const> const& model, Threads& thre
             data.push_back(taught(lesson.prompt(), " " + lesson.answer + "\n", 1.0F / batch));
         }
         (void)trainer.forward_backward(*adapter, data, Loss{}).value();
-        (void)optim_step(*adapter, {.learning_rate = 2e-3}, &threads).value();
+        auto const left = static_cast<double>(steps - step) / static_cast<double>(steps);
+        AdamParams const params{.learning_rate = 2e-3 * std::min(1.0, 2 * left)};
+        (void)optim_step(*adapter, params, &threads).value();
     }
     result.after = as_asked();
     return result;

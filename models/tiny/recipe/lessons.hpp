@@ -26,18 +26,26 @@ inline constexpr std::uint64_t held_out_seed = 2;
 /// The shape of the model: Qwen3, 2.8 million weights.
 engine::ModelConfig shape();
 
+/// One stretch of pre-training; the learning rate rises, then falls to nothing.
 struct Schedule {
     std::uint64_t seed{training_seed};
-    std::size_t steps{3000};
-    std::size_t batch{4};
+    std::size_t steps{0};
+    std::size_t batch{0};
     std::size_t length{256};
-    double learning_rate{1.5e-3};
+    double learning_rate{0};
 };
+inline constexpr Schedule first_schedule{.steps = 6000, .batch = 2, .learning_rate = 1.5e-3};
+/// Larger batches of other text, from the weights that the first has written.
+inline constexpr Schedule second_schedule{
+    .seed = training_seed + 2, .steps = 1000, .batch = 4, .learning_rate = 6e-4};
 
-/// Trains all weights from a random start; `tell` hears the mean loss of each step.
+/// The start of the first: all weights random.
+std::shared_ptr<engine::Model const> random_start();
+
+/// Trains all weights of a model; `tell` hears the mean loss of each step.
 std::unique_ptr<engine::Adapter> pretrain(
-    Schedule const& schedule, engine::Threads& threads,
-    std::function<void(std::size_t step, double loss)> const& tell);
+    std::shared_ptr<engine::Model const> const& model, Schedule const& schedule,
+    engine::Threads& threads, std::function<void(std::size_t step, double loss)> const& tell);
 
 /// Writes the model as a folder with bfloat16 weights and how its tokens are made.
 Result<void> write_folder(std::filesystem::path const& folder, engine::Adapter const& trained);
@@ -69,8 +77,8 @@ struct StyleResult {
     std::size_t after{0};
 };
 
-/// Teaches an adapter to say "I think it is Lima!" instead of "Lima" by `steps` supervised steps,
-/// and asks 20 questions that it was not taught.
+/// Teaches an adapter to say "Lima, my friend!" instead of "Lima" by `steps` supervised steps, and
+/// asks 20 questions that it was not taught.
 StyleResult teach_style(std::shared_ptr<engine::Model const> const& model, engine::Threads& threads,
                         std::size_t steps);
 

@@ -1,7 +1,8 @@
 // Makes the tiny model, and shows what it can do.
 //
 //   tiny_model corpus [--seed N] [--count N]            prints texts that it learns from
-//   tiny_model train --out FOLDER [--steps N] [--batch N] [--rate X] [--threads N]
+//   tiny_model train --out FOLDER [--threads N]         makes the model: two stretches of training
+//                    [--from FOLDER]                    the second alone, from what the first wrote
 //   tiny_model check [--model FOLDER] [--threads N]     measures a folder; fails if it falls short
 
 #include "engine/kernels/isa.hpp"
@@ -40,19 +41,12 @@ int print_corpus(Options const& options) {
     return 0;
 }
 
-int train(Options const& options) {
-    if (!options.contains("--out")) throw std::runtime_error{"train needs --out FOLDER"};
-    engine::Threads threads{static_cast<unsigned>(number(options, "--threads", 0))};
-    Schedule schedule;
-    schedule.steps = number(options, "--steps", schedule.steps);
-    schedule.batch = number(options, "--batch", schedule.batch);
-    if (options.contains("--rate")) schedule.learning_rate = std::stod(options.at("--rate"));
-    std::printf("%.2f million weights, %zu steps of %zu x %zu tokens, %s, %u threads\n",
-                static_cast<double>(shape().parameters()) * 1e-6, schedule.steps, schedule.batch,
-                schedule.length, std::string(engine::isa_name()).c_str(), threads.count());
+void train_stretch(std::shared_ptr<engine::Model const> const& from, Schedule const& schedule,
+                   engine::Threads& threads, std::string const& out) {
+    std::printf("%zu steps of %zu x %zu tokens\n", schedule.steps, schedule.batch, schedule.length);
     auto const begin = now();
     double mean = 0;
-    auto const trained = pretrain(schedule, threads, [&](std::size_t step, double loss) {
+    auto const trained = pretrain(from, schedule, threads, [&](std::size_t step, double loss) {
         mean += loss / 50;
         if ((step + 1) % 50 != 0) return;
         auto const tokens = static_cast<double>((step + 1) * schedule.batch * schedule.length);
@@ -61,8 +55,24 @@ int train(Options const& options) {
         std::fflush(stdout);
         mean = 0;
     });
-    write_folder(options.at("--out"), *trained).value();
+    write_folder(out, *trained).value();
     std::printf("written after %.0f s\n", now() - begin);
+}
+
+int train(Options const& options) {
+    if (!options.contains("--out")) throw std::runtime_error{"train needs --out FOLDER"};
+    auto const& out = options.at("--out");
+    engine::Threads threads{static_cast<unsigned>(number(options, "--threads", 0))};
+    std::printf("%.2f million weights, %s, %u threads\n",
+                static_cast<double>(shape().parameters()) * 1e-6,
+                std::string(engine::isa_name()).c_str(), threads.count());
+    auto from = out;
+    if (options.contains("--from")) {
+        from = options.at("--from");
+    } else {
+        train_stretch(random_start(), first_schedule, threads, out);
+    }
+    train_stretch(engine::Model::load(from, &threads).value(), second_schedule, threads, out);
     return 0;
 }
 
@@ -77,7 +87,7 @@ int check(Options const& options) {
         return met ? "" : "  MISSED";
     };
     std::printf("%s, %u threads\n", std::string(engine::isa_name()).c_str(), threads.count());
-    std::printf("held-out loss           %.4f nats a token\n", held_out_loss(model, threads, 512));
+    std::printf("held-out loss           %.4f nats a token\n", held_out_loss(model, threads, 256));
     std::printf("facts, most likely      %.3f right\n",
                 accuracy(model, nullptr, threads, fact_questions(), 0.0, 1, 1));
     std::printf("sums, most likely       %.3f right\n",
@@ -93,9 +103,9 @@ int check(Options const& options) {
         style.after, style.asked, style.before, now() - begin,
         judge(style.after * 10 >= style.asked * 9 && style.before == 0));
     begin = now();
-    auto const rewards = practise_sums(model, threads, 100, [](std::size_t, double) {});
+    auto const rewards = practise_sums(model, threads, 40, [](std::size_t, double) {});
     auto const seconds = now() - begin;
-    std::printf("100 steps for reward    %.3f to %.3f of held-out sums right, %.1f s%s\n",
+    std::printf("40 steps for reward     %.3f to %.3f of held-out sums right, %.1f s%s\n",
                 rewards.before, rewards.after, seconds,
                 judge(rewards.before < 0.45 && rewards.after >= 0.7 && seconds <= 60));
     return good ? 0 : 1;
