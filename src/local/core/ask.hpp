@@ -32,6 +32,8 @@ struct Ask {
     /// Decoded; the last of several of one name.
     std::map<std::string, std::string, std::less<>> query{};
     std::shared_ptr<Answer> answer{};
+    /// Of the body, once it was read.
+    std::size_t body_bytes{0};
 
     /// The parameter, or `otherwise` if it is missing.
     [[nodiscard]] std::string parameter(std::string_view name, std::string_view otherwise) const {

@@ -95,6 +95,7 @@ void Core::metrics(Ask& ask) {
     gauge("tinkxx_models_loaded", models_.size());
     gauge("tinkxx_requests_pending", futures_->pending_count());
     gauge("tinkxx_samples_pending", futures_->pending_samples());
+    gauge("tinkxx_training_bytes_pending", pending_bytes_);
     gauge("tinkxx_polls_waiting", futures_->waiting());
     gauge("tinkxx_checkpoints", checkpoints_.size());
     gauge("tinkxx_adapter_bytes", model_bytes_ + drawn_bytes_);

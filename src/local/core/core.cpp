@@ -411,11 +411,9 @@ void Core::handle(ServerRequest request, std::shared_ptr<Answer> answer) {
         return send_refusal(*watched, {no->status, no->detail});
     }
     Ask ask{.request = std::move(request),
-            .operation = name.substr(name.rfind('/') + 1),
+            .operation = match.route->path.substr(match.route->path.rfind('/') + 1),
             .names = match.names,
             .answer = watched};
-    // A view into the table, which stays.
-    ask.operation = match.route->path.substr(match.route->path.rfind('/') + 1);
     if (question != std::string::npos) {
         ask.query = parse_query(std::string_view{ask.request.target}.substr(question + 1));
     }
@@ -464,9 +462,11 @@ void Core::serve(Ask& ask, void (Core::*endpoint)(Ask&)) {
 }
 
 std::string Core::body_of(Ask& ask) const {
-    return good(wire::server::decode_body(ask.operation, std::move(ask.request.body),
-                                          ask.header("Content-Encoding"),
-                                          options_.limits.request_bytes));
+    auto body = good(wire::server::decode_body(ask.operation, std::move(ask.request.body),
+                                               ask.header("Content-Encoding"),
+                                               options_.limits.request_bytes));
+    ask.body_bytes = body.size();
+    return body;
 }
 
 std::string Core::base_url(Ask const& ask) {

@@ -214,6 +214,7 @@ private:
     void submit_pass(Ask& ask, wire::server::ForwardBackward request);
     void promise(Ask& ask, std::string const& request_id, std::string const& model_id);
     /// Ends a request of a model, which may be gone.
+    void ended(std::string const& model_id, std::string const& request_id);
     void kept(std::string const& model_id, std::string const& request_id, std::string payload,
               std::vector<Change> more);
     void broken(std::string const& model_id, std::string const& request_id, Error const& error);
@@ -303,6 +304,9 @@ private:
     std::map<std::string, RunRow> runs_{};
     std::set<std::string> dirty_runs_{};
     std::map<std::string, Model> models_{};
+    /// Bytes of the bodies of training requests that are not done.
+    std::map<std::string, std::size_t> step_bytes_{};
+    std::size_t pending_bytes_{0};
     std::map<std::string, SamplerRow> samplers_{};
     std::map<TinkerPath, CheckpointRow> checkpoints_{};
     /// Names of checkpoints that are being saved.

@@ -112,17 +112,24 @@ void Core::promise(Ask& ask, std::string const& request_id, std::string const& m
     }));
 }
 
-void Core::kept(std::string const& model_id, std::string const& request_id, std::string payload,
-                std::vector<Change> more) {
+void Core::ended(std::string const& model_id, std::string const& request_id) {
     auto const found = models_.find(model_id);
     if (found != models_.end() && found->second.pending > 0) --found->second.pending;
+    auto const bytes = step_bytes_.find(request_id);
+    if (bytes == step_bytes_.end()) return;
+    pending_bytes_ -= bytes->second;
+    step_bytes_.erase(bytes);
+}
+
+void Core::kept(std::string const& model_id, std::string const& request_id, std::string payload,
+                std::vector<Change> more) {
+    ended(model_id, request_id);
     futures_->complete(request_id, std::move(payload), std::move(more));
 }
 
 void Core::broken(std::string const& model_id, std::string const& request_id, std::string error,
                   ErrorCategory category) {
-    auto const found = models_.find(model_id);
-    if (found != models_.end() && found->second.pending > 0) --found->second.pending;
+    ended(model_id, request_id);
     counters_.add("tinkxx_requests_failed_total", {});
     futures_->fail(request_id, std::move(error), category);
 }
@@ -215,9 +222,9 @@ void Core::unload(std::string const& model_id) {
     auto const seen = std::move(found->second.seen);
     models_.erase(found);
     for (auto const& [seq, step] : early) {
-        futures_->fail(seen.at(seq).request_id,
-                       "the model was unloaded before this request could be carried out",
-                       ErrorCategory::user);
+        broken(model_id, seen.at(seq).request_id,
+               "the model was unloaded before this request could be carried out",
+               ErrorCategory::user);
     }
     // After what was asked of it before.
     engine_->submit(engine::DropAdapter{.adapter = model_id},
@@ -294,11 +301,20 @@ void Core::accept_step(Ask& ask, std::string const& model_id, std::optional<std:
         }
     }
     if (!accepting()) throw Refused{503, what + "the server is stopping"};
-    bool const in_turn = !seq_id || *seq_id <= model.next;
-    if (!in_turn && model.pending >= options_.limits.pending_steps) {
+    // The one that others wait for is always taken, or none of them could go on.
+    bool const awaited = seq_id && *seq_id == model.next && !model.early.empty();
+    if (!awaited && model.pending >= options_.limits.pending_steps) {
         throw Refused{429,
                       what + "model " + model_id + " has " + std::to_string(model.pending) +
                           " requests pending, which is the limit; wait for some of them",
+                      std::chrono::milliseconds{500}};
+    }
+    auto const size = ask.body_bytes;
+    if (!awaited && pending_bytes_ > 0 && pending_bytes_ + size > options_.limits.pending_bytes) {
+        throw Refused{429,
+                      what + "training data of " + std::to_string(pending_bytes_) +
+                          " bytes are pending, and the limit is " +
+                          std::to_string(options_.limits.pending_bytes) + "; wait for some of them",
                       std::chrono::milliseconds{500}};
     }
     auto const request_id =
@@ -306,6 +322,8 @@ void Core::accept_step(Ask& ask, std::string const& model_id, std::optional<std:
         (seq_id ? std::to_string(*seq_id) : "n" + std::to_string(++model.unnumbered));
     futures_->add(request_id, form, model_id);
     ++model.pending;
+    pending_bytes_ += size;
+    step_bytes_[request_id] = size;
     promise(ask, request_id, model_id);
     if (!seq_id) return step(request_id);
     model.seen[*seq_id] = {fingerprint, request_id};

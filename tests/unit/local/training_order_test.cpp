@@ -95,6 +95,21 @@ TEST_F(TrainingOrder, TakesTheOneWhoseTurnItIsHoweverManyWait) {
     EXPECT_GT(loss(id_of(first)), 0);
 }
 
+TEST_F(TrainingOrder, AsksClientsToWaitWithMoreDataThanItHolds) {
+    restart_server();
+    server_options.limits.pending_bytes = 500;
+    session = new_session();
+    model = new_model(session);
+    EXPECT_EQ(post("forward_backward", pass_body(model, 2)).status, 200);
+    EXPECT_EQ(post("forward_backward", pass_body(model, 3)).status, 429);
+    // Whoever waits for the first one is not kept waiting by that.
+    auto const first = post("forward_backward", pass_body(model, 1));
+    EXPECT_EQ(first.status, 200);
+    EXPECT_GT(loss(id_of(first)), 0);
+    EXPECT_GT(loss(model + ":2"), 0);
+    EXPECT_EQ(post("forward_backward", pass_body(model, 3)).status, 200);
+}
+
 TEST_F(TrainingOrder, AnswersInTheFormThatIsAskedFor) {
     auto const id = id_of(post("forward_backward", pass_body(model, 1)));
     auto const proto = retrieve(id, {{"Accept", "application/x-protobuf"}});
