@@ -33,15 +33,22 @@ def check_embedded(output):
     assert output == " I am a tiny model.\n", output
 
 
+def check_quickstart(output):
+    changed = re.search(r"(\d+) of 10 answers changed as asked", output)
+    assert changed and int(changed.group(1)) >= 8, output
+    assert "Saved as tinker://" in output and "\x1b" not in output and "\r" not in output, output
+
+
 def run(environment):
     done = subprocess.run([EXAMPLE], env={**os.environ, **environment}, capture_output=True, text=True, timeout=500,
                           check=False)
     print(done.stdout, done.stderr)
     assert done.returncode == 0, done.returncode
-    {"02_train": check_train, "03_reinforce": check_reinforce, "04_embedded": check_embedded}[NAME](done.stdout)
+    {"02_train": check_train, "03_reinforce": check_reinforce, "04_embedded": check_embedded,
+     "quickstart": check_quickstart}[NAME](done.stdout)
 
 
-if NAME == "04_embedded":
+if NAME in ("04_embedded", "quickstart"):
     run({})
     sys.exit()
 with tempfile.TemporaryDirectory() as home:
