@@ -151,8 +151,13 @@ void Pass::fail(Error error) {
 
 void Pass::cancel() noexcept {
     for (auto const& job : std::exchange(recodings_, {})) job->owner = nullptr;
+    // What one of them gives back must not let another begin that is to end as well.
+    auto submissions = std::exchange(submissions_, {});
+    for (auto const& each : submissions) {
+        if (each) each->stop_waiting();
+    }
     // Requests first: whoever has the next turn should find the connection free.
-    submissions_.clear();
+    submissions.clear();
     waits_for_turn_ = false;
     auto const ticket = std::move(plan_.ticket);
     plan_.submits.clear();

@@ -26,6 +26,12 @@ void Submission::start(SubmitOrder const& order, Judgement judgement) {
     on_permit();
 }
 
+void Submission::stop_waiting() noexcept {
+    PermitWaiter::stop_waiting();
+    auto* const poll = std::get_if<FuturePoll>(&request_);
+    if (poll != nullptr && poll->doing() == PollStanding::Doing::download) poll->cancel();
+}
+
 void Submission::on_permit() {
     if (order_.bytes > 0) permit_ = Permit{shared_->forward_backward_bytes(), order_.bytes};
     if (shared_->ending()) return;  // the end comes to everyone in turn

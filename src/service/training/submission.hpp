@@ -82,6 +82,8 @@ public:
     };
     /// Begins. May be started again once it was refused.
     void start(SubmitOrder const& order, Judgement judgement);
+    /// Asks for no permit any more, before it is destroyed together with others.
+    void stop_waiting() noexcept;
 
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
     /// Empty until it is accepted.

@@ -355,6 +355,43 @@ TEST_F(TrainingClientTest, SubmitsNoMoreBytesAtOnceThanTheBudget) {  // R-TRAIN-
     EXPECT_LT(status.training_bytes.free.value(), 0);
 }
 
+TEST_F(TrainingClientTest, ACancelledCallBeginsNothingWithTheBytesThatItGivesBack) {  // R-FUT-22
+    tinker.flags["fwdbwd_max_chunk_len"] = 1;
+    tinker.flags["fwdbwd_dispatch_bytes_semaphore_size"] = 40;
+    auto const client = trainer();
+    stop_clock();
+    hold("forward_backward");
+    auto pending = client.forward_backward(data(6), LossFn::cross_entropy);
+    run();
+    auto const sent = tinker.trained().size();
+    pending.cancel();
+    run();
+    EXPECT_EQ(tinker.trained().size(), sent) << "chunks that waited for bytes";
+    EXPECT_EQ(tinker.transport->open_count(), 0U);
+}
+
+TEST_F(TrainingClientTest, AFailedCallFetchesNothingWithTheBytesThatItGivesBack) {  // R-FUT-50
+    tinker.flags["fwdbwd_max_chunk_len"] = 1;
+    tinker.flags["inflight_response_bytes_semaphore_size"] = 1;
+    auto const client = trainer();
+    std::vector<std::string> asked;
+    tinker.on_poll = [&asked](std::string const& id, std::int64_t iteration) -> FakeTinker::Answer {
+        if (id == "train-4") {
+            auto late = json_reply(R"({"error":"it failed","category":"server"})");
+            late.delay = 5s;
+            return late;
+        }
+        if (iteration == 0) {
+            return json_reply(R"({"status":"complete_metadata","response_payload_size":100})");
+        }
+        asked.push_back(id);
+        return never();
+    };
+    auto const error = failure(client.forward_backward(data(4), LossFn::cross_entropy));
+    EXPECT_THAT(error.what(), HasSubstr("it failed"));
+    EXPECT_EQ(asked.size(), 1U) << "the others waited for the first";
+}
+
 TEST_F(TrainingClientTest, AChunkThatFailsEndsTheCallButNotThoseBehindIt) {  // R-TRAIN-13, R-FUT-50
     tinker.flags["fwdbwd_max_chunk_len"] = 1;
     auto const client = trainer();
