@@ -101,7 +101,7 @@ struct TrainCall {
         return accepted[0] == units() && (passes() == 1 || accepted[1] == units());
     }
     [[nodiscard]] bool gone_before(TimePoint now) const noexcept {
-        return (over && *over < now) || (cancelled && *cancelled < now);
+        return (over && *over < now) || (cancelled && *cancelled <= now);
     }
 };
 
