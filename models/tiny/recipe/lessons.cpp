@@ -211,9 +211,11 @@ double held_out_loss(std::shared_ptr<Model const> const& model, Threads& threads
     return result.metrics.at("loss:sum") / static_cast<double>(256 * sequences);
 }
 
-std::size_t parsed(std::shared_ptr<Model const> const& model, Threads& threads, std::size_t count) {
+std::size_t parsed(std::shared_ptr<Model const> const& model, Threads& threads, std::size_t count,
+                   double temperature) {
     auto const results = draw(model, threads,
                               {{.prompt = {end_token},
+                                .filter = {.temperature = temperature},
                                 .max_tokens = 512,
                                 .num_samples = count,
                                 .seed = 1,

@@ -54,9 +54,9 @@ Result<void> write_folder(std::filesystem::path const& folder, engine::Adapter c
 double held_out_loss(std::shared_ptr<engine::Model const> const& model, engine::Threads& threads,
                      std::size_t sequences);
 
-/// How many of `count` texts, drawn at temperature 1 from nothing, are texts of the grammar.
+/// How many of `count` texts, drawn from nothing, are texts of the grammar.
 std::size_t parsed(std::shared_ptr<engine::Model const> const& model, engine::Threads& threads,
-                   std::size_t count);
+                   std::size_t count, double temperature);
 
 /// The line that follows each prompt, drawn at `temperature`; without the line's end.
 std::vector<std::string> answers(std::shared_ptr<engine::Model const> const& model,

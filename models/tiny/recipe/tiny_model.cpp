@@ -94,8 +94,9 @@ int check(Options const& options) {
                 accuracy(model, nullptr, threads, sum_questions(), 0.0, 1, 1));
     std::printf("sums, temperature 1     %.3f right\n",
                 accuracy(model, nullptr, threads, sum_questions(), 1.0, 32, 1));
-    auto const whole = parsed(model, threads, 200);
-    std::printf("texts from nothing      %zu of 200 parse%s\n", whole, judge(whole >= 190));
+    auto const whole = parsed(model, threads, 200, 0.8);
+    std::printf("texts, temperature 0.8  %zu of 200 parse%s\n", whole, judge(whole >= 190));
+    std::printf("texts, temperature 1    %zu of 200 parse\n", parsed(model, threads, 200, 1.0));
     auto begin = now();
     auto const style = teach_style(model, threads, 50);
     std::printf(
