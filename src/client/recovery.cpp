@@ -74,13 +74,17 @@ RecoveryPolicy RecoveryPolicy::checked() const {
 
 class RecoveryExecutor::Impl {
 public:
-    Impl(ServiceClient const& service, RecoveryPolicy policy)
-        : core{std::make_shared<client::RecoveryCore>(service, service.impl_->sessionless(),
+    Impl(ServiceClient its_service, RecoveryPolicy policy)
+        : service{std::make_shared<ServiceClient const>(std::move(its_service))},
+          core{std::make_shared<client::RecoveryCore>(service, service->impl_->sessionless(),
                                                       std::move(policy))} {}
     Impl(Impl const&) = delete;
     Impl& operator=(Impl const&) = delete;
     ~Impl() {
-        core->scheduler().post([core = core] { core->end(); });
+        // Weak: nobody may ever turn a scheduler of the user's again.
+        core->scheduler().post([weak = std::weak_ptr{core}] {
+            if (auto const left = weak.lock()) left->end();
+        });
     }
 
     /// `last` is the run's last checkpoint, if that is known.
@@ -100,17 +104,18 @@ public:
         } else {
             order.checkpoint = std::move(last);
         }
-        Promise<Recovery> promise{core->service.runtime()};
+        Promise<Recovery> promise{service->runtime()};
         auto future = promise.get_future();
         std::make_shared<client::RecoverCall>(core, std::move(order), std::move(promise))->launch();
         return future;
     }
 
+    std::shared_ptr<ServiceClient const> const service;
     std::shared_ptr<client::RecoveryCore> const core;
 };
 
 RecoveryExecutor::RecoveryExecutor(ServiceClient service, RecoveryPolicy policy)
-    : impl_{std::make_shared<Impl>(service, std::move(policy))} {}
+    : impl_{std::make_shared<Impl>(std::move(service), std::move(policy))} {}
 
 Future<Recovery> RecoveryExecutor::recover(std::string run_id) const {
     RecoveryRequest request;
@@ -145,7 +150,9 @@ public:
     Impl(Impl const&) = delete;
     Impl& operator=(Impl const&) = delete;
     ~Impl() {
-        executor->core->scheduler().post([list = list] { list->end(); });
+        executor->core->scheduler().post([weak = std::weak_ptr{list}] {
+            if (auto const left = weak.lock()) left->end();
+        });
     }
 
     std::shared_ptr<RecoveryExecutor::Impl> const executor;
@@ -178,11 +185,18 @@ Future<Recovery> RecoveryMonitor::watch(std::string run_id, TrainingClient clien
     auto problem = policy_problem(watching, core->policy);
     if (!problem) problem = run_problem(watching, run_id);
     if (problem) return refused(*std::move(problem));
-    Promise<client::LostRun> promise{core->service.runtime()};
+    Promise<client::LostRun> promise{impl_->executor->service->runtime()};
     auto lost = promise.get_future();
     std::make_shared<client::WatchCall>(core, impl_->list, run_id, std::move(promise))->launch();
-    return lost.then([executor = impl_->executor, run_id = std::move(run_id),
+    return lost.then([weak = std::weak_ptr{impl_->executor}, run_id = std::move(run_id),
                       client = std::move(client)](client::LostRun run) {
+        auto const executor = weak.lock();
+        if (!executor) {
+            return refused({.kind = ErrorKind::cancelled,
+                            .message = std::string{watching} + ": run " + run_id +
+                                       ": its RecoveryMonitor has gone away",
+                            .stopped = RetryEnd::cancelled});
+        }
         RecoveryRequest request;
         request.run_id = run_id;
         request.client = client;
@@ -203,7 +217,7 @@ Future<std::vector<std::string>> RecoveryMonitor::watched() const {
     if (!impl_) return make_ready_future(std::vector<std::string>());
     auto const& core = impl_->executor->core;
     auto const promise =
-        std::make_shared<Promise<std::vector<std::string>>>(core->service.runtime());
+        std::make_shared<Promise<std::vector<std::string>>>(impl_->executor->service->runtime());
     auto future = promise->get_future();
     core->scheduler().post([list = impl_->list, promise] {
         std::vector<std::string> runs;

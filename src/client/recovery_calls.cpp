@@ -45,7 +45,7 @@ Error ended(std::string_view operation, std::string const& run_id, std::string_v
 
 // What they have in common ------------------------------------------------------------------------
 
-RecoveryCore::RecoveryCore(ServiceClient its_service,
+RecoveryCore::RecoveryCore(std::weak_ptr<ServiceClient const> its_service,
                            std::shared_ptr<service::SamplingShared> its_core,
                            RecoveryPolicy its_policy)
     : service{std::move(its_service)},
@@ -146,7 +146,9 @@ void RecoverCall::attempt() {
 void RecoverCall::follow(service::RecoveryMachine::Action action) {
     using Machine = service::RecoveryMachine;
     auto const self = std::static_pointer_cast<RecoverCall>(shared_from_this());
-    auto const& runtime = core_->service.runtime();
+    auto const owner = core_->service.lock();
+    if (!owner) return;  // the executor is gone, and the end is on its way
+    auto const& runtime = owner->runtime();
     if (std::holds_alternative<Machine::Fetch>(action)) {
         doing_ = Doing::fetching;
         step_ = then_on_loop(
@@ -154,11 +156,10 @@ void RecoverCall::follow(service::RecoveryMachine::Action action) {
             runtime.core(), self, &RecoverCall::fetched);
     } else if (auto* const create = std::get_if<Machine::Create>(&action)) {
         doing_ = Doing::creating;
-        auto made =
-            core_->policy.restore_optimizer
-                ? core_->service.create_training_client_from_state_with_optimizer(
-                      std::move(create->checkpoint))
-                : core_->service.create_training_client_from_state(std::move(create->checkpoint));
+        auto made = core_->policy.restore_optimizer
+                        ? owner->create_training_client_from_state_with_optimizer(
+                              std::move(create->checkpoint))
+                        : owner->create_training_client_from_state(std::move(create->checkpoint));
         step_ = then_on_loop(std::move(made), runtime.core(), self, &RecoverCall::created);
     } else if (auto* const wait = std::get_if<Machine::Wait>(&action)) {
         doing_ = Doing::waiting;
@@ -319,8 +320,10 @@ void WatchCall::go() {
 }
 
 void WatchCall::ask() {
+    auto const owner = core_->service.lock();
+    if (!owner) return;  // the monitor is gone, and the end is on its way
+    auto const& runtime = owner->runtime();
     asking_ = true;
-    auto const& runtime = core_->service.runtime();
     step_ =
         then_on_loop(get_training_run(runtime, core_->sessionless, run_id_, service::Repeat::once),
                      runtime.core(), std::static_pointer_cast<WatchCall>(shared_from_this()),

@@ -24,13 +24,15 @@ class WatchCall;
 class RecoveryCore {
 public:
     /// `sessionless` is a core of the same client, without a session.
-    RecoveryCore(ServiceClient service, std::shared_ptr<service::SamplingShared> sessionless,
-                 RecoveryPolicy policy);
+    RecoveryCore(std::weak_ptr<ServiceClient const> service,
+                 std::shared_ptr<service::SamplingShared> sessionless, RecoveryPolicy policy);
     RecoveryCore(RecoveryCore const&) = delete;
     RecoveryCore& operator=(RecoveryCore const&) = delete;
 
     // Any thread.
-    ServiceClient const service;
+    /// There while the executor is. Calls under way must not keep the client, which keeps the
+    /// runtime that is to end them.
+    std::weak_ptr<ServiceClient const> const service;
     std::shared_ptr<service::SamplingShared> const sessionless;
     RecoveryPolicy const policy;  ///< checked
     service::RecoveryRules const rules;
