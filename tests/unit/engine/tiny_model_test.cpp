@@ -23,7 +23,7 @@ protected:
 };
 
 TEST(TinyCorpus, WritesTextsThatItsOwnGrammarKnows) {
-    for (std::uint64_t i = 0; i < 300; ++i) {
+    for (std::uint64_t i = 0; i < 100; ++i) {
         EXPECT_TRUE(parses(document(3, i))) << document(3, i);
     }
     EXPECT_EQ(document(3, 5), document(3, 5));
@@ -94,7 +94,7 @@ TEST_F(TinyModel, ChangesItsAnswersAfterFiftySupervisedSteps) {
 }
 
 TEST_F(TinyModel, LearnsToAddFromRewardsAlone) {
-    auto const result = practise_sums(model, threads, 25, [](std::size_t, double) {});
+    auto const result = practise_sums(model, threads, 16, [](std::size_t, double) {});
     EXPECT_GE(result.before, 0.2);
     EXPECT_LE(result.before, 0.45);
     EXPECT_GE(result.after, 0.7);
