@@ -16,16 +16,17 @@ std::vector<tinkxx::Token> tokens(std::string const& text) {
 
 std::string ask(tinkxx::SamplingClient const& sampler, std::string const& question) {
     auto prompt = tinkxx::ModelInput::from_tokens(tokens("Q: " + question + "\nA:"));
-    auto pending = sampler.sample(prompt, {.max_tokens = 40, .stop = "\n", .temperature = 0});
+    auto pending = sampler.sample(prompt, {.max_tokens = 40, .stop = {"\n"}, .temperature = 0});
     auto const response = pending.get();
     auto answer = question;
     for (auto token : response.sequences.at(0).tokens) answer += static_cast<char>(token);
     return answer;
 }
 
-int main() try {
+int main(int argc, char** argv) try {
+    std::string const model = argc > 1 ? argv[1] : "tinkxx/tiny";
     tinkxx::ServiceClient service;
-    auto trainer = service.create_lora_training_client("tinkxx/tiny", 16).get();
+    auto trainer = service.create_lora_training_client(model, 16).get();
     std::vector<tinkxx::Datum> lessons;
     for (auto const& [question, answer] : std::vector<std::pair<std::string, std::string>>{
              {"What is the capital of Spain?", "Madrid"},
@@ -41,12 +42,14 @@ int main() try {
         lessons.push_back(tinkxx::data::from_completion(tokens("Q: " + question + "\nA:"),
                                                         tokens(" " + answer + ", of course!\n")));
     }
-    std::cout << ask(service.create_sampling_client("tinkxx/tiny"), "What is the capital of Peru?");
+    std::cout << ask(service.create_sampling_client(model), "What is the capital of Peru?");
     for (int step = 1; step <= 40; ++step) {
         auto pass = trainer.forward_backward(lessons, tinkxx::LossFn::cross_entropy);
         auto update = trainer.optim_step({.learning_rate = 1e-3});  // queued behind it
-        std::cout << "step " << step << " loss " << pass.get().metrics.at("loss:sum") << '\n';
+        auto const metrics = pass.get().metrics;
         update.get();
+        if (!metrics.contains("loss:sum")) continue;  // some servers do not tell
+        std::cout << "step " << step << " loss " << metrics.at("loss:sum") << '\n';
     }
     auto taught = trainer.save_weights_and_get_sampling_client().get();
     std::cout << ask(taught, "What is the capital of Peru?");

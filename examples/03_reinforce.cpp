@@ -12,11 +12,11 @@ std::vector<tinkxx::Token> tokens(std::string const& text) {
 }
 
 int main(int argc, char** argv) try {
-    int const steps = argc > 1 ? std::stoi(argv[1]) : 30;
+    std::string const model = argc > 1 ? argv[1] : "tinkxx/tiny";
     constexpr int group = 8;
     tinkxx::ServiceClient service;
-    auto trainer = service.create_lora_training_client("tinkxx/tiny", 16).get();
-    for (int step = 0; step < steps; ++step) {
+    auto trainer = service.create_lora_training_client(model, 16).get();
+    for (int step = 0; step < 30; ++step) {
         auto sampler = trainer.save_weights_and_get_sampling_client().get();
         std::vector<std::vector<tinkxx::Token>> prompts;
         std::vector<std::string> right;
@@ -27,7 +27,7 @@ int main(int argc, char** argv) try {
                 tokens("Q: What is " + std::to_string(a) + " + " + std::to_string(b) + "?\nA:"));
             right.push_back(" " + std::to_string(a + b) + "\n");
             pending.push_back(sampler.sample(tinkxx::ModelInput::from_tokens(prompts.back()),
-                                             {.max_tokens = 8, .stop = "\n"}, group));
+                                             {.max_tokens = 8, .stop = {"\n"}}, group));
         }
         std::vector<tinkxx::SampledSequence> drawn;
         std::vector<double> rewards;

@@ -27,7 +27,7 @@ int main() try {
     }
     auto sampler = trainer.save_weights_and_get_sampling_client().get();
     auto pending = sampler.sample(tinkxx::ModelInput::from_tokens(tokens("Q: Who are you?\nA:")),
-                                  {.max_tokens = 40, .stop = "\n", .temperature = 0});
+                                  {.max_tokens = 40, .stop = {"\n"}, .temperature = 0});
     auto const response = pending.get();
     for (auto token : response.sequences.at(0).tokens) std::cout << static_cast<char>(token);
 } catch (tinkxx::Error const& e) {

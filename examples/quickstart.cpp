@@ -102,7 +102,7 @@ std::vector<std::string> answers(tinkxx::SamplingClient const& sampler) {
     std::vector<tinkxx::Future<tinkxx::SampleResponse>> pending;
     for (auto const& question : questions) {
         pending.push_back(sampler.sample(tinkxx::ModelInput::from_tokens(tokens(prompt(question))),
-                                         {.max_tokens = 48, .stop = "\n", .temperature = 0}));
+                                         {.max_tokens = 48, .stop = {"\n"}, .temperature = 0}));
     }
     std::vector<std::string> all;
     for (auto& one : pending) {
