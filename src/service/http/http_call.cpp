@@ -146,7 +146,11 @@ void HttpCall::send(Credential const& credential) {
 
 void HttpCall::on_head(Head head) {
     head_ = std::move(head);
-    if (HttpRetry::is_rejection(head_.status, head_.headers)) {
+    // A server that falls over what it cannot read may close the connection after its answer,
+    // without saying so; what follows must not go there, since nobody would know whether it was
+    // seen.
+    bool const fell_over = order_->plain_500_ends && is_plain_500(head_.status, head_.headers);
+    if (fell_over || HttpRetry::is_rejection(head_.status, head_.headers)) {
         context_->transport().discard(call_);
     }
     if (!order_->stream || !is_success(head_.status)) body_.reserve(announced_bytes(head_.headers));

@@ -252,6 +252,26 @@ TEST_F(HttpCallTest, DiscardsAConnectionThatAProxyRejects) {  // R-RETRY-75
     EXPECT_FALSE(fake->sent().at(1).discarded);
 }
 
+TEST_F(HttpCallTest, DiscardsTheConnectionOfAServerThatFellOverAForm) {  // R-WIRE-10
+    testing::Reply const fallen{.status = 500,
+                                .headers = {{"Content-Type", "text/plain; charset=utf-8"}},
+                                .body = "Internal Server Error"};
+    fake->push(fallen);
+    fake->push(fallen);
+    Waiting waiting{*context};
+    auto trying = order();
+    trying.plain_500_ends = true;
+    waiting.call.start(std::move(trying));
+    clock->advance(1s);
+    ASSERT_TRUE(waiting.error);
+    auto settled = order();
+    settled.max_retries = 0;
+    waiting.call.start(std::move(settled));
+    clock->advance(1s);
+    EXPECT_TRUE(fake->sent().at(0).discarded);
+    EXPECT_FALSE(fake->sent().at(1).discarded) << "a failure like any other";
+}
+
 TEST_F(HttpCallTest, LogsDeprecationNotesOfFinalAnswers) {  // R-RETRY-76
     Headers const note{{"x-deprecation-note", "use y"}, {"content-length", "1"}};
     fake->push({.headers = note});
