@@ -33,9 +33,7 @@ TEST_F(TokenFolders, ThatSayBytesHaveOneByteForEachToken) {
     EXPECT_EQ(bytes(-1), "");
 }
 
-TEST_F(TokenFolders, ThatSayNothingHaveNoBytes) {
-    EXPECT_FALSE(read_token_bytes(folder).value());
-}
+TEST_F(TokenFolders, ThatSayNothingHaveNoBytes) { EXPECT_FALSE(read_token_bytes(folder).value()); }
 
 TEST_F(TokenFolders, ThatSaySomethingElseAreRefused) {
     for (auto const* text : {"", "[]", "{}", R"({"tokens": 1})", R"({"tokens": "words"})"}) {
