@@ -13,7 +13,6 @@ namespace {
 
 using proto::bytes;
 using proto::bytes_field;
-using proto::fixed64_field;
 using proto::varint_field;
 using proto::Wrong;
 using protozero::pbf_reader;
@@ -195,20 +194,7 @@ std::vector<LossFnOutput> outputs(std::vector<Record> const& records) {
 }
 
 void metric(pbf_reader in, MetricValues& out) {
-    std::string_view name;
-    double value = 0;
-    while (in.next()) {
-        switch (in.tag_and_type()) {
-            case bytes_field(1):
-                name = bytes(in);
-                break;
-            case fixed64_field(2):
-                value = in.get_double();
-                break;
-            default:
-                in.skip();
-        }
-    }
+    auto const [name, value] = proto::named_number(in);
     out.insert_or_assign(std::string{name}, value);
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <tinkxx/result.hpp>
+#include <tinkxx/types/tensor_data.hpp>
+
+#include "wire/tensor.hpp"
 
 #include <protozero/exception.hpp>
 #include <protozero/pbf_reader.hpp>
@@ -8,6 +11,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -99,6 +103,84 @@ Numbers numbers(std::string_view bytes, std::int32_t dtype, Place const& place) 
         default:
             throw Wrong{place, "element type " + std::to_string(dtype) + ", which is unknown"};
     }
+}
+
+/// A TensorData message, dense or CSR.
+template <class Place>
+TensorData tensor(protozero::pbf_reader in, Place const& place) {
+    std::string_view values;
+    std::optional<std::pair<std::string_view, std::string_view>> indices;
+    std::int32_t dtype = 0;
+    std::vector<std::int64_t> shape;
+    while (in.next()) {
+        switch (in.tag_and_type()) {
+            case bytes_field(1):
+                values = bytes(in);
+                indices.reset();
+                break;
+            case bytes_field(2): {
+                values = {};
+                indices.emplace();
+                auto csr = in.get_message();
+                while (csr.next()) {
+                    switch (csr.tag_and_type()) {
+                        case bytes_field(1):
+                            values = bytes(csr);
+                            break;
+                        case bytes_field(2):
+                            indices->first = bytes(csr);
+                            break;
+                        case bytes_field(3):
+                            indices->second = bytes(csr);
+                            break;
+                        default:
+                            csr.skip();
+                    }
+                }
+                break;
+            }
+            case varint_field(3):
+                dtype = in.get_enum();
+                break;
+            case bytes_field(4):
+                for (auto const dimension : in.get_packed_int64()) shape.push_back(dimension);
+                break;
+            case varint_field(4):
+                shape.push_back(in.get_int64());
+                break;
+            default:
+                in.skip();
+        }
+    }
+    TensorData out;
+    out.data = numbers(values, dtype, place);
+    if (!shape.empty()) out.shape = std::move(shape);
+    if (indices) {
+        out.sparse_crow_indices = packed<std::int64_t>(indices->first, place);
+        out.sparse_col_indices = packed<std::int64_t>(indices->second, place);
+    }
+    if (auto problem = tensor_problem(out); !problem.empty()) {
+        throw Wrong{place, std::move(problem)};
+    }
+    return out;
+}
+
+/// An entry of a map from names to numbers.
+inline std::pair<std::string_view, double> named_number(protozero::pbf_reader in) {
+    std::pair<std::string_view, double> out;
+    while (in.next()) {
+        switch (in.tag_and_type()) {
+            case bytes_field(1):
+                out.first = bytes(in);
+                break;
+            case fixed64_field(2):
+                out.second = in.get_double();
+                break;
+            default:
+                in.skip();
+        }
+    }
+    return out;
 }
 
 inline ErrorDetails decoding_error(std::string_view operation, std::string place,

@@ -12,7 +12,6 @@ namespace {
 
 using proto::bytes;
 using proto::bytes_field;
-using proto::numbers;
 using proto::packed;
 using proto::varint_field;
 using proto::Wrong;
@@ -88,64 +87,11 @@ std::optional<TopkLogprobs> topk(pbf_reader in, Place const& place) {
     return rows;
 }
 
-TensorData tensor(pbf_reader in, DType wanted, Place const& place) {
-    std::string_view values;
-    std::optional<std::pair<std::string_view, std::string_view>> indices;
-    std::int32_t dtype = 0;
-    std::vector<std::int64_t> shape;
-    while (in.next()) {
-        switch (in.tag_and_type()) {
-            case bytes_field(1):
-                values = bytes(in);
-                indices.reset();
-                break;
-            case bytes_field(2): {
-                values = {};
-                indices.emplace();
-                auto csr = in.get_message();
-                while (csr.next()) {
-                    switch (csr.tag_and_type()) {
-                        case bytes_field(1):
-                            values = bytes(csr);
-                            break;
-                        case bytes_field(2):
-                            indices->first = bytes(csr);
-                            break;
-                        case bytes_field(3):
-                            indices->second = bytes(csr);
-                            break;
-                        default:
-                            csr.skip();
-                    }
-                }
-                break;
-            }
-            case varint_field(3):
-                dtype = in.get_enum();
-                break;
-            case bytes_field(4):
-                for (auto const dimension : in.get_packed_int64()) shape.push_back(dimension);
-                break;
-            case varint_field(4):
-                shape.push_back(in.get_int64());
-                break;
-            default:
-                in.skip();
-        }
-    }
-    TensorData out;
-    out.data = numbers(values, dtype, place);
+TensorData tensor_of(DType wanted, pbf_reader in, Place const& place) {
+    auto out = proto::tensor(in, place);
     if (out.dtype() != wanted) {
         throw Wrong{place, "a tensor of " + std::string{to_string(out.dtype())} + " instead of " +
                                std::string{to_string(wanted)}};
-    }
-    if (!shape.empty()) out.shape = std::move(shape);
-    if (indices) {
-        out.sparse_crow_indices = packed<std::int64_t>(indices->first, place);
-        out.sparse_col_indices = packed<std::int64_t>(indices->second, place);
-    }
-    if (auto problem = tensor_problem(out); !problem.empty()) {
-        throw Wrong{place, std::move(problem)};
     }
     return out;
 }
@@ -156,12 +102,12 @@ PromptAltTokens alt_tokens(pbf_reader in) {
     while (in.next()) {
         switch (in.tag_and_type()) {
             case bytes_field(1):
-                out.tokens = tensor(in.get_message(), DType::int64,
-                                    Place{.member = "prompt_alt_tokens", .part = "tokens"});
+                out.tokens = tensor_of(DType::int64, in.get_message(),
+                                       Place{.member = "prompt_alt_tokens", .part = "tokens"});
                 break;
             case bytes_field(2):
-                out.logprobs = tensor(in.get_message(), DType::float32,
-                                      Place{.member = "prompt_alt_tokens", .part = "logprobs"});
+                out.logprobs = tensor_of(DType::float32, in.get_message(),
+                                         Place{.member = "prompt_alt_tokens", .part = "logprobs"});
                 break;
             default:
                 in.skip();
@@ -224,8 +170,8 @@ SampleResponse response(std::string_view body) {
                 out.prompt_cache_hit_tokens = in.get_int32();
                 break;
             case bytes_field(5):
-                out.target_prompt_logprobs = tensor(in.get_message(), DType::float32,
-                                                    Place{.member = "target_prompt_logprobs"});
+                out.target_prompt_logprobs = tensor_of(DType::float32, in.get_message(),
+                                                       Place{.member = "target_prompt_logprobs"});
                 break;
             case bytes_field(6):
                 out.prompt_alt_tokens = alt_tokens(in.get_message());

@@ -67,64 +67,6 @@ struct Place {
     }
 };
 
-TensorData tensor(pbf_reader in, Place const& place) {
-    std::string_view values;
-    std::optional<std::pair<std::string_view, std::string_view>> indices;
-    std::int32_t dtype = 0;
-    std::vector<std::int64_t> shape;
-    while (in.next()) {
-        switch (in.tag_and_type()) {
-            case bytes_field(1):
-                values = bytes(in);
-                indices.reset();
-                break;
-            case bytes_field(2): {
-                values = {};
-                indices.emplace();
-                auto csr = in.get_message();
-                while (csr.next()) {
-                    switch (csr.tag_and_type()) {
-                        case bytes_field(1):
-                            values = bytes(csr);
-                            break;
-                        case bytes_field(2):
-                            indices->first = bytes(csr);
-                            break;
-                        case bytes_field(3):
-                            indices->second = bytes(csr);
-                            break;
-                        default:
-                            csr.skip();
-                    }
-                }
-                break;
-            }
-            case varint_field(3):
-                dtype = in.get_enum();
-                break;
-            case bytes_field(4):
-                for (auto const dimension : in.get_packed_int64()) shape.push_back(dimension);
-                break;
-            case varint_field(4):
-                shape.push_back(in.get_int64());
-                break;
-            default:
-                in.skip();
-        }
-    }
-    TensorData out;
-    out.data = proto::numbers(values, dtype, place);
-    if (!shape.empty()) out.shape = std::move(shape);
-    if (indices) {
-        out.sparse_crow_indices = proto::packed<std::int64_t>(indices->first, place);
-        out.sparse_col_indices = proto::packed<std::int64_t>(indices->second, place);
-    }
-    if (auto problem = tensor_problem(out); !problem.empty()) {
-        throw Wrong{place, std::move(problem)};
-    }
-    return out;
-}
-
 ModelInputChunk image(pbf_reader in, Place const& place) {
     ImageChunk out;
     while (in.next()) {
@@ -246,8 +188,8 @@ Datum datum(pbf_reader in, std::size_t index) {
                 auto const [name, message] = entry(in.get_message());
                 out.loss_fn_inputs.set(
                     std::string{name},
-                    tensor(message,
-                           Place{.datum = index, .member = "loss_fn_inputs", .name = name}));
+                    proto::tensor(message,
+                                  Place{.datum = index, .member = "loss_fn_inputs", .name = name}));
                 break;
             }
             case bytes_field(3):
@@ -264,20 +206,7 @@ Datum datum(pbf_reader in, std::size_t index) {
 }
 
 void number_entry(pbf_reader in, LossConfig& out) {
-    std::string_view name;
-    double value = 0;
-    while (in.next()) {
-        switch (in.tag_and_type()) {
-            case bytes_field(1):
-                name = bytes(in);
-                break;
-            case fixed64_field(2):
-                value = in.get_double();
-                break;
-            default:
-                in.skip();
-        }
-    }
+    auto const [name, value] = proto::named_number(in);
     out.insert_or_assign(std::string{name}, value);
 }
 
