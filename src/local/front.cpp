@@ -150,10 +150,13 @@ void Listening::stop(std::chrono::milliseconds limit) const {
             .raise();
     }
     auto const done = std::make_shared<Done>();
-    auto const finish = [done] {
-        std::lock_guard const lock{done->mutex};
-        done->over = true;
-        done->told.notify_all();
+    // Where log lines are written, behind the last of them.
+    auto const finish = [done, on] {
+        on->run_callback([done] {
+            std::lock_guard const lock{done->mutex};
+            done->over = true;
+            done->told.notify_all();
+        });
     };
     on->scheduler().post([on, front = shared_->front, limit, finish] {
         if (!front->listener()) return finish();
