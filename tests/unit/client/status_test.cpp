@@ -2,12 +2,12 @@
 #include <tinkxx/service_client.hpp>
 
 #include "support/fake_tinker.hpp"
+#include "support/held_executor.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,6 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using support::FakeTinker;
+using support::HeldExecutor;
 using support::json_reply;
 using support::Submit;
 using ::testing::Contains;
@@ -31,29 +32,11 @@ using ::testing::Not;
 using testing::Reply;
 using testing::SentRequest;
 
-Reply never() { return Reply{.status = 0, .delay = 24h, .failure = Failure{}}; }
+Reply never() {
+    return Reply{.status = 0, .delay = 24h, .failure = Failure{}};
+}
 
-/// Runs callbacks when the test says so.
-class HeldExecutor final : public Executor {
-public:
-    void run(Task task) override {
-        if (held) {
-            tasks.push_back(std::move(task));
-        } else {
-            task();
-        }
-    }
-    void release() {
-        held = false;
-        while (!tasks.empty()) {
-            auto task = std::move(tasks.front());
-            tasks.pop_front();
-            task();
-        }
-    }
-    bool held{false};
-    std::deque<Task> tasks{};
-};
+;
 
 /// Keeps what it is told of stages.
 class StageNotes final : public Observer {

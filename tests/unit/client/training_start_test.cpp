@@ -3,6 +3,7 @@
 #include <tinkxx/service_client.hpp>
 
 #include "support/fake_tinker.hpp"
+#include "support/held_executor.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -10,7 +11,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -23,6 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using support::FakeTinker;
+using support::HeldExecutor;
 using support::json_reply;
 using support::TrainSubmit;
 using ::testing::ElementsAre;
@@ -58,27 +59,7 @@ CustomLossValue half_squares(std::span<Datum const>, std::span<TensorData const>
     return value;
 }
 
-/// Runs callbacks when the test says so.
-class HeldExecutor final : public Executor {
-public:
-    void run(Task task) override {
-        if (held) {
-            tasks.push_back(std::move(task));
-        } else {
-            task();
-        }
-    }
-    void release() {
-        held = false;
-        while (!tasks.empty()) {
-            auto task = std::move(tasks.front());
-            tasks.pop_front();
-            task();
-        }
-    }
-    bool held{false};
-    std::deque<Task> tasks{};
-};
+;
 
 class TrainingStartTest : public ::testing::Test {
 protected:
