@@ -28,8 +28,9 @@ void* operator new(std::size_t bytes) {
     if (void* const memory = std::malloc(bytes)) return memory;
     throw std::bad_alloc{};
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+// (Inlined, they would look to g++ 12 as if `new` and `free` were mixed.)
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void* operator new[](std::size_t bytes, std::align_val_t alignment) {
     ++allocations;
     auto const step = static_cast<std::size_t>(alignment);
@@ -38,7 +39,7 @@ void* operator new[](std::size_t bytes, std::align_val_t alignment) {
     }
     throw std::bad_alloc{};
 }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 
 namespace tinkxx::engine {
 namespace {
