@@ -39,13 +39,15 @@ double best_milliseconds(int runs, Fn fn) {
     return best;
 }
 
-// How much more memory a process has in use at its highest, in bytes.
-template <class Fn>
-double peak_bytes(Fn fn) {
+// How much more memory a process has in use at its highest while it does `fn`, in bytes. What it
+// touches but once, such as its own code, is touched by `warm_up` before.
+template <class WarmUp, class Fn>
+double peak_bytes(WarmUp warm_up, Fn fn) {
     int ends[2];
     if (pipe(ends) != 0) return 0;
     auto const child = fork();
     if (child == 0) {
+        sink = sink + warm_up();
         rusage usage{};
         getrusage(RUSAGE_SELF, &usage);
         auto const before = usage.ru_maxrss;
@@ -111,6 +113,8 @@ int main() {
         auto const runs = megabytes < 10 ? 41 : 9;
         auto const plain = best_milliseconds(runs, [&] { return copy(data, tensors); });
         std::printf("%2zu MB of tensors, copied         %9.3f ms\n", megabytes, plain);
+        auto const few = batch(1);
+        double encoded = 0;  // before it is compressed
         using enum wire::Encoding;
         using wire::Compression;
         struct Case {
@@ -122,17 +126,23 @@ int main() {
              {Case{"protobuf", protobuf, Compression::none},
               Case{"protobuf, zstd", protobuf, Compression::zstd},
               Case{"JSON", json, Compression::none}}) {
-            auto const encode = [&data, &loss, e = encoding, c = compression] {
+            auto const encode_those = [&loss, e = encoding, c = compression](auto const& those) {
                 return wire::encode_forward_backward(
-                           {.model_id = "m", .seq_id = 1, .data = data, .loss = &loss}, e, c)
+                           {.model_id = "m", .seq_id = 1, .data = those, .loss = &loss}, e, c)
                     .value()
                     .bytes.size();
             };
+            auto const encode = [&] { return encode_those(data); };
             auto const size = encode();
+            if (compression == Compression::none) encoded = static_cast<double>(size);
             auto const best = best_milliseconds(runs, encode);
-            std::printf("   %-14s %9zu bytes   %9.3f ms   %6.2f copies   peak %5.2f of its size\n",
-                        name, size, best, best / plain,
-                        peak_bytes(encode) / static_cast<double>(size));
+            auto const peak = peak_bytes([&] { return encode_those(few); }, encode);
+            std::printf("   %-14s %9zu bytes   %9.3f ms   %6.2f copies   peak %5.2f of its size",
+                        name, size, best, best / plain, peak / static_cast<double>(size));
+            if (compression != Compression::none) {
+                std::printf(", %4.2f of what was compressed", peak / encoded);
+            }
+            std::printf("\n");
             std::fflush(stdout);
         }
     }

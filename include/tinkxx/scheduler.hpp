@@ -42,8 +42,8 @@ public:
         Timer* next{};
         Timer* previous{};
         TimePoint when{};
-        std::uint64_t order{};
-        std::uint16_t slot{};
+        std::uint64_t order : 48 {};  // these two share a word: thousands of timers wait at once
+        std::uint64_t slot : 16 {};
     };
 
 protected:

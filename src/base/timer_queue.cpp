@@ -98,7 +98,7 @@ void TimerQueue::arm(Timer& timer, TimePoint when, Precision precision) noexcept
     if (owner != nullptr) owner->disarm(timer);
     owner = owner_;
     auto& own = links(timer);
-    own = {.when = when, .order = order_++};
+    own = {.when = when, .order = order_++ & TimerAccess::most_order};
     if (precision == Precision::exact) {
         own.slot = in_heap;
         heap_ = meld(heap_, &timer);

@@ -12,6 +12,8 @@ namespace tinkxx {
 /// Opens a `Timer`'s bookkeeping to the schedulers.
 class TimerAccess {
 public:
+    /// `Links::order` counts up to this, which nobody reaches.
+    static constexpr std::uint64_t most_order = (std::uint64_t{1} << 48U) - 1;
     [[nodiscard]] static Timer::Links& links(Timer& timer) noexcept { return timer.links_; }
     [[nodiscard]] static Scheduler*& owner(Timer& timer) noexcept { return timer.owner_; }
 };

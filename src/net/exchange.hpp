@@ -54,9 +54,8 @@ public:
     std::uint64_t head_offset{unsent};
     std::uint64_t end_offset{unsent};
     std::size_t unconsumed{0};  ///< HTTP/2: bytes of window not given back while paused
-    Head incoming{};            ///< HTTP/2: the head as far as it came
-    std::size_t incoming_bytes{0};
-    bool incoming_given{false};
+    std::size_t incoming_bytes{0};  ///< HTTP/2: of header lines, as far as they came
+    bool incoming_given{false};     ///< HTTP/2: the head of the answer was complete
     bool peer_reset{false};  ///< HTTP/2: the server has reset the stream
     static constexpr std::uint64_t unsent = ~std::uint64_t{0};
 

@@ -172,6 +172,11 @@ struct Http2Connection::Callbacks {
         return 0;
     }
 
+    static int begin_headers(nghttp2_session*, nghttp2_frame const*, void* user) {
+        self(user).incoming_ = {};
+        return 0;
+    }
+
     static int header(nghttp2_session* session, nghttp2_frame const* frame,
                       std::uint8_t const* name, std::size_t name_length, std::uint8_t const* value,
                       std::size_t value_length, std::uint8_t, void* user) {
@@ -179,15 +184,16 @@ struct Http2Connection::Callbacks {
         if (e == nullptr || frame->hd.type != NGHTTP2_HEADERS) return 0;
         std::string_view const key{reinterpret_cast<char const*>(name), name_length};
         std::string_view const text{reinterpret_cast<char const*>(value), value_length};
+        auto& me = self(user);
         e->incoming_bytes += name_length + value_length + 32;
-        if (e->incoming_bytes > self(user).pool().transport().options().max_header_bytes) {
+        if (e->incoming_bytes > me.pool().transport().options().max_header_bytes) {
             return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         }
         if (e->incoming_given) return 0;  // trailers
         if (!key.empty() && key.front() == ':') {
-            if (key == ":status") e->incoming.status = parse_status(text);
+            if (key == ":status") me.incoming_.status = parse_status(text);
         } else {
-            e->incoming.headers.add(std::string{key}, std::string{text});
+            me.incoming_.headers.add(std::string{key}, std::string{text});
         }
         return 0;
     }
@@ -198,16 +204,11 @@ struct Http2Connection::Callbacks {
             case NGHTTP2_HEADERS: {
                 auto* const e = exchange(session, frame->hd.stream_id);
                 if (e == nullptr) break;
-                if (frame->headers.cat != NGHTTP2_HCAT_HEADERS || !e->incoming_given) {
-                    if (e->incoming.status / 100 == 1) {
-                        e->incoming = {};
-                        break;
-                    }
-                    if (!e->incoming_given) {
-                        e->incoming_given = true;
-                        e->incoming.http_version = 20;
-                        e->on_head(std::exchange(e->incoming, Head{.status = e->incoming.status}));
-                    }
+                if (!e->incoming_given) {
+                    if (me.incoming_.status / 100 == 1) break;
+                    e->incoming_given = true;
+                    me.incoming_.http_version = 20;
+                    e->on_head(std::exchange(me.incoming_, {}));
                 }
                 end_if_last(session, frame);
                 break;
@@ -280,6 +281,7 @@ struct Http2Connection::Callbacks {
         nghttp2_session_callbacks_set_send_data_callback(all, &send_data);
         nghttp2_session_callbacks_set_before_frame_send_callback(all, &before_send);
         nghttp2_session_callbacks_set_on_frame_send_callback(all, &sent);
+        nghttp2_session_callbacks_set_on_begin_headers_callback(all, &begin_headers);
         nghttp2_session_callbacks_set_on_header_callback(all, &header);
         nghttp2_session_callbacks_set_on_frame_recv_callback(all, &frame);
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(all, &data);
@@ -382,7 +384,6 @@ void Http2Connection::start(Exchange& exchange) {
     nghttp2_data_provider provider{};
     provider.source.ptr = &exchange;
     provider.read_callback = &Callbacks::read_body;
-    exchange.incoming = {};
     exchange.incoming_bytes = 0;
     exchange.incoming_given = false;
     exchange.peer_reset = false;

@@ -188,7 +188,11 @@ void Pool::on_turn_end() { fill(); }
 void Pool::on_time() { fill(); }
 
 void Pool::fill() {
-    while (waiting_count_ > 0 && with_room_.least() != nullptr) {
+    // What is begun in HTTP/2 is held by nghttp2 until its connection sends, at the end of the
+    // turn: not too much of it at once, but for the connections to have their turns in between.
+    constexpr int most = 64;
+    for (int begun = 0; waiting_count_ > 0 && with_room_.least() != nullptr; ++begun) {
+        if (begun == most) return transport_.loop().at_turn_end(*this);
         auto* const exchange = next_waiting();
         if (exchange == nullptr) break;
         withdraw(*exchange);

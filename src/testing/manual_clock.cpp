@@ -170,15 +170,15 @@ void ManualClock::arm(Timer& timer, TimePoint when, Precision /*precision*/) noe
     disarm(timer);
     auto& links = TimerAccess::links(timer);
     links.when = when;
-    links.order = ++impl_->order;
+    links.order = ++impl_->order & TimerAccess::most_order;
     TimerAccess::owner(timer) = this;
-    impl_->timers.emplace(Impl::Key{links.when, links.order}, &timer);
+    impl_->timers.emplace(Impl::Key{when, std::uint64_t{links.order}}, &timer);
 }
 
 void ManualClock::disarm(Timer& timer) noexcept {
     if (TimerAccess::owner(timer) != this) return;
     auto const& links = TimerAccess::links(timer);
-    impl_->timers.erase({links.when, links.order});
+    impl_->timers.erase({links.when, std::uint64_t{links.order}});
     TimerAccess::owner(timer) = nullptr;
 }
 

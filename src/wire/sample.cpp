@@ -387,10 +387,10 @@ Result<SampleResponse> decode_sample_json(std::string_view json) {
 }
 
 Result<SampleResponse> complete_sample(SampleResponse response,
-                                       std::optional<std::vector<std::string>> const& sequence_ids,
+                                       std::vector<std::string> const* sequence_ids,
                                        std::optional<std::int64_t> prompt_length,
                                        SampleOptions const& options, bool record_stability_info) {
-    if (sequence_ids) {
+    if (sequence_ids != nullptr) {
         if (sequence_ids->size() != response.sequences.size()) {
             ErrorDetails details;
             details.kind = ErrorKind::validation;

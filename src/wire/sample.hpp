@@ -52,7 +52,7 @@ struct Submitted {
 /// prompt logprobs of one value too few (R-WIRE-10), and checks that what was asked for was
 /// answered (R-SAMP-09).
 [[nodiscard]] Result<SampleResponse> complete_sample(
-    SampleResponse response, std::optional<std::vector<std::string>> const& sequence_ids,
+    SampleResponse response, std::vector<std::string> const* sequence_ids,
     std::optional<std::int64_t> prompt_length, SampleOptions const& options,
     bool record_stability_info);
 

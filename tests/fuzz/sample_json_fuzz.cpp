@@ -28,6 +28,6 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     }
     SampleOptions const options{
         .include_prompt_logprobs = true, .topk_sample_logprobs = 1, .prompt_logprobs_last_n = 1};
-    (void)wire::complete_sample(*std::move(response), std::nullopt, 3, options, false);
+    (void)wire::complete_sample(*std::move(response), nullptr, 3, options, false);
     return 0;
 }

@@ -552,7 +552,7 @@ private:
 
     /// Asks a client what it is doing, and looks whether the answer can be true.
     void look(User& user) {
-        if (!user.client || ended_) return;
+        if (!user.client || ended_ || judging_) return;
         count("looked");
         ++open_;
         (void)user.client->status().then_result([this, &user](Result<ServiceStatus> const& status) {
@@ -952,9 +952,10 @@ void User::on_answer(Exchange const& exchange) {
     auto const status = exchange.status;
     world_.note(std::to_string(index_) + " < " + exchange.path + ' ' + std::to_string(status) +
                 ' ' + exchange.answer.substr(0, 90));
-    world_.count("answer: " + exchange.path.substr(0, exchange.path.find_last_of('/')) + '/' +
-                 exchange.path.substr(exchange.path.find_last_of('/') + 1) + ' ' +
-                 std::to_string(status));
+    auto kind = exchange.path;
+    if (kind.starts_with("/api/v1/samplers/")) kind = "/api/v1/samplers/ID";
+    if (kind.starts_with("/api/v1/sessions/")) kind = "/api/v1/sessions/ID/finish";
+    world_.count("answer: " + kind + ' ' + std::to_string(status));
     if (exchange.path == "/api/v1/asample") submit_over(exchange, status);
     if (exchange.path == "/api/v1/auth/token") token_came_ = world_.now();
     if (exchange.path.ends_with("/finish") && finishing) {

@@ -19,7 +19,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, SamplingSimulation, ::testing::Range<std::uint64
 
 TEST(SamplingWorld, KeepsItsPromisesForSeedsThatOnceShowedAFault) {  // R-TEST-02
     for (std::uint64_t const seed : {1963U, 18531U, 20907U, 22787U, 28922U, 35450U, 51986U, 59001U,
-                                     69565U, 84202U, 1062007U}) {
+                                     69565U, 84202U, 1062007U, 2114583U}) {
         EXPECT_THAT(run_sampling_world(seed).problems, ::testing::IsEmpty()) << "seed " << seed;
     }
 }

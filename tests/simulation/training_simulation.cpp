@@ -758,7 +758,7 @@ private:
     // What clients say about themselves ----------------------------------------------------------
 
     void look(Client& client) {
-        if (!client.client || ended_) return;
+        if (!client.client || ended_ || judging_) return;
         count("looked");
         ++open_;
         (void)client.client->status().then_result(

@@ -95,7 +95,7 @@ public:
     /// The right, and duty, to complete it. False if it is complete or about to be.
     [[nodiscard]] bool claim() noexcept;
     /// After `claim`.
-    void fail(Error error) noexcept { error_.emplace(std::move(error)); }
+    void fail(Error error) noexcept { error_ = std::make_unique<Error const>(std::move(error)); }
     /// After `claim`: publishes value or error.
     void finish() noexcept;
     /// Completes it as abandoned, if nobody completed it.
@@ -104,7 +104,7 @@ public:
     void on_cancel(Task handler);
 
     /// Null if it is complete with a value. Only once ready.
-    [[nodiscard]] Error const* error() const noexcept { return error_ ? &*error_ : nullptr; }
+    [[nodiscard]] Error const* error() const noexcept { return error_.get(); }
     [[nodiscard]] std::shared_ptr<CallContext> context() const;
     /// Takes `context` if it has none.
     void adopt(std::shared_ptr<CallContext> context);
@@ -126,7 +126,7 @@ private:
     std::shared_ptr<CallContext> context_;
     Task on_cancel_;
     Continuation* continuations_{};  ///< newest first
-    std::optional<Error> error_;
+    std::unique_ptr<Error const> error_;  // few have one, and thousands wait at once
     Waiter* waiters_{};
     std::atomic<Phase> phase_{Phase::pending};
     bool cancelled_{false};

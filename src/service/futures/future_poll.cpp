@@ -105,14 +105,14 @@ FuturePoll::~FuturePoll() { cancel(); }
 
 void FuturePoll::start(FutureOrder order) {
     assert(!under_way());
-    order_ = std::move(order);
-    machine_.emplace(around_->rules(), order_.request_id, order_.request_type,
-                     around_->scheduler().now(), order_.deadline);
-    queue_state_.reset();
-    queue_reason_.clear();
-    if (order_.known_payload_bytes > 0) {
+    extras_ = std::move(order.extras);
+    submit_roundtrip_ = order.submit_roundtrip;
+    protobuf_wanted_ = order.protobuf_wanted;
+    machine_.emplace(around_->rules(), order.request_id, order.request_type,
+                     around_->scheduler().now(), order.deadline);
+    if (order.known_payload_bytes > 0) {
         machine_->skip_metadata();
-        return acquire(order_.known_payload_bytes);
+        return acquire(order.known_payload_bytes);
     }
     send_or_expire();
 }
@@ -120,7 +120,6 @@ void FuturePoll::start(FutureOrder order) {
 void FuturePoll::cancel() noexcept {
     if (!under_way()) return;
     http_.cancel();
-    around_->downloads().forget(*this);
     end();
 }
 
@@ -128,7 +127,7 @@ void FuturePoll::end() noexcept {
     doing_ = Doing::nothing;
     around_->scheduler().disarm(*this);
     if (classification_) std::exchange(classification_, nullptr)->owner = nullptr;
-    permit_.release();
+    download_.reset();
 }
 
 void FuturePoll::enter(Doing doing) noexcept {
@@ -141,15 +140,15 @@ void FuturePoll::enter(Doing doing) noexcept {
 }
 
 void FuturePoll::acquire(std::int64_t bytes) {
-    wanted_bytes_ = bytes;
+    download_ = detail::make_in_block<Download>(*this, bytes);
     enter(Doing::download);
-    if (around_->downloads().acquire(*this, bytes)) return on_permit();
+    if (around_->downloads().acquire(*download_, bytes)) return download_->on_permit();
     listener_->on_standing();
 }
 
-void FuturePoll::on_permit() {
-    permit_ = Permit{around_->downloads(), wanted_bytes_};
-    send_or_expire();
+void FuturePoll::Download::on_permit() {
+    permit_ = Permit{poll_.around_->downloads(), bytes_};
+    poll_.send_or_expire();
 }
 
 // Somebody else's call may lead here, so an end has to come from the loop.
@@ -164,31 +163,34 @@ void FuturePoll::send() {
     enter(Doing::polling);
     auto const iteration = machine_->begin(doing_since_);
     auto order = poll_order(iteration);
-    if (!order_.metadata.empty()) {
+    if (extras_ && !extras_->metadata.empty()) {
         auto own = *order;
-        own.metadata = order_.metadata;
+        own.metadata = extras_->metadata;
         order = std::make_shared<HttpOrder const>(std::move(own));
     }
     http_.start(std::move(order),
                 {.headers = lines(iteration),
                  .body = {.head = std::make_shared<std::string const>(wire::encode_retrieve_future(
-                              order_.request_id, machine_->allow_metadata_only()))}});
+                              machine_->request_id(), machine_->allow_metadata_only()))}});
     listener_->on_standing();
 }
 
 std::shared_ptr<HttpOrder const> const& FuturePoll::poll_order(std::int64_t iteration) const {
-    if (iteration > 0) return around_->later_poll(order_.protobuf_wanted);
-    return around_->first_poll(order_.request_type, order_.protobuf_wanted);
+    if (iteration > 0) return around_->later_poll(protobuf_wanted_);
+    return around_->first_poll(machine_->request_type(), protobuf_wanted_);
 }
 
 Headers FuturePoll::lines(std::int64_t iteration) const {
     Headers lines;
-    lines.reserve(order_.headers.size() + (iteration == 0 ? 2 : 3));  // a key follows
-    for (auto const& [name, value] : order_.headers) lines.add(name, value);
+    auto const further = extras_ ? extras_->headers.size() : 0;
+    lines.reserve(further + (iteration == 0 ? 2 : 3));  // a key follows
+    if (extras_) {
+        for (auto const& [name, value] : extras_->headers) lines.add(name, value);
+    }
     if (iteration == 0) {
-        lines.add("X-Tinker-Create-Promise-Roundtrip-Time", seconds_of(order_.submit_roundtrip));
+        lines.add("X-Tinker-Create-Promise-Roundtrip-Time", seconds_of(submit_roundtrip_));
     } else {
-        add_poll_lines(lines, iteration, order_.request_type);
+        add_poll_lines(lines, iteration, machine_->request_type());
     }
     return lines;
 }
@@ -205,7 +207,7 @@ void FuturePoll::on_time() {
     auto const now = around_->scheduler().now();
     if (!machine_->expired(now)) return send();
     http_.cancel();
-    around_->downloads().forget(*this);
+    if (download_) download_->stop_waiting();
     follow(machine_->on_deadline(now), nullptr);
 }
 
@@ -282,7 +284,7 @@ void FuturePoll::follow(PollMachine::Step step, Error const* failure) {
     auto const& poll = std::get<PollMachine::Poll>(step.next);
     wait(poll);
     log_wait(failure);
-    if (step.queue) tell_queue_state(std::move(*step.queue));
+    if (step.queue) tell_queue_state(*step.queue);
 }
 
 void FuturePoll::report(PollMachine::Step const& step, Error const* failure) const {
@@ -301,8 +303,8 @@ void FuturePoll::log_wait(Error const* failure) const {
                            : LogLevel::debug;
     auto& http = around_->http();
     if (!http.logs(level)) return;
-    std::string line{order_.request_type};
-    line += " request " + order_.request_id + ": ";
+    std::string line{machine_->request_type()};
+    line.append(" request ").append(machine_->request_id()).append(": ");
     line += failure != nullptr ? std::string_view{failure->what()} : to_string(why_);
     line += "; poll " + std::to_string(machine_->polls()) + " follows in ";
     line += seconds_text(std::chrono::ceil<std::chrono::milliseconds>(until_ - doing_since_));
@@ -310,13 +312,10 @@ void FuturePoll::log_wait(Error const* failure) const {
     http.log(level, std::move(line));
 }
 
-void FuturePoll::tell_queue_state(wire::QueueReport queue) {
+void FuturePoll::tell_queue_state(wire::QueueReport const& queue) {
     auto& http = around_->http();
-    queue_state_ = queue.state;
-    queue_reason_ = http.config().scrubber.scrub(queue.reason);
-    auto const reason = queue_reason_;  // this may not outlive the call
     try {
-        listener_->on_queue_state(queue.state, reason);
+        listener_->on_queue_state(queue.state, http.config().scrubber.scrub(queue.reason));
     } catch (std::exception const& e) {
         http.log(LogLevel::warning, std::string{"an observer of queue states threw: "} + e.what());
     } catch (...) {
@@ -357,9 +356,7 @@ PollStanding FuturePoll::standing() const noexcept {
         standing.until = until_;
         standing.why = why_;
     }
-    standing.queue_state = queue_state_;
-    standing.queue_reason = queue_reason_;
-    if (auto const& last = machine_->last_failure()) standing.last_failure = last->what();
+    if (auto const* const last = machine_->last_failure()) standing.last_failure = last->what();
     return standing;
 }
 

@@ -67,9 +67,18 @@ private:
     bool stopped_{false};
 };
 
+/// What the requests of some calls carry.
+struct RequestExtras {
+    /// Further lines; none of a name that the client's lines have.
+    Headers headers{};
+    /// For observers of HTTP.
+    Metadata metadata{};
+};
+
 /// A promise of the server that shall be kept.
 struct FutureOrder {
-    std::string request_id{};
+    /// Points to text that outlives the poll.
+    std::string_view request_id{};
     /// As R-FUT-01 lists them, e.g. `Sample`. Points to text that stays.
     std::string_view request_type{};
     /// Whether the result may come as protobuf.
@@ -80,10 +89,8 @@ struct FutureOrder {
     std::int64_t known_payload_bytes{0};
     /// When to give up, be it in the middle of a poll (R-FUT-21).
     TimePoint deadline{TimePoint::max()};
-    /// Further lines of each poll; none of a name that the client's lines have.
-    Headers headers{};
-    /// For observers of HTTP.
-    Metadata metadata{};
+    /// For each poll. Null for none.
+    std::shared_ptr<RequestExtras const> extras{};
 };
 
 /// A result as it came, to be decoded elsewhere.
@@ -118,9 +125,6 @@ struct PollStanding {
     /// While it waits: until when, and why.
     std::optional<TimePoint> until{};
     PollWait why{PollWait::none};
-    /// What the service said last about its queue; the text is valid until it says more.
-    std::optional<QueueState> queue_state{};
-    std::string_view queue_reason{};
     /// Why the last poll that failed did; empty if none did.
     std::string_view last_failure{};
 };
@@ -130,7 +134,7 @@ struct PollStanding {
 ///
 /// Loop thread only. Destroying it cancels. If the client closes while a poll waits, the next one
 /// ends with a cancellation error; if the runtime shuts down meanwhile, its owner ends it.
-class FuturePoll final : private HttpCall::Listener, private Timer, private PermitWaiter {
+class FuturePoll final : private HttpCall::Listener, private Timer {
 public:
     /// Told exactly one of the first two, never from inside `start` or `cancel`. Inside any of
     /// these the poll may be destroyed, cancelled or, once it is over, started again.
@@ -166,12 +170,22 @@ public:
 private:
     using Doing = PollStanding::Doing;
     struct Classification;
+    /// Waits for bytes of the download budget, then holds them.
+    class Download final : public PermitWaiter {
+    public:
+        Download(FuturePoll& poll, std::int64_t bytes) noexcept : poll_{poll}, bytes_{bytes} {}
+        void on_permit() override;
+
+    private:
+        FuturePoll& poll_;
+        std::int64_t const bytes_;
+        Permit permit_{};
+    };
 
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
     void on_standing() override { listener_->on_standing(); }
     void on_time() override;
-    void on_permit() override;
 
     void enter(Doing doing) noexcept;
     void acquire(std::int64_t bytes);
@@ -184,7 +198,7 @@ private:
     void follow(PollMachine::Step step, Error const* failure);
     void report(PollMachine::Step const& step, Error const* failure) const;
     void log_wait(Error const* failure) const;
-    void tell_queue_state(wire::QueueReport queue);
+    void tell_queue_state(wire::QueueReport const& queue);
     void fail(ErrorDetails error);
     void end() noexcept;
     [[nodiscard]] std::shared_ptr<HttpOrder const> const& poll_order(std::int64_t iteration) const;
@@ -193,17 +207,17 @@ private:
     FutureSurroundings const* around_;
     Listener* listener_;
     HttpCall http_;
-    FutureOrder order_{};
+    std::shared_ptr<RequestExtras const> extras_{};
+    std::chrono::nanoseconds submit_roundtrip_{0};
     std::optional<PollMachine> machine_{};
     std::shared_ptr<Classification> classification_{};
-    Permit permit_{};
-    std::int64_t wanted_bytes_{0};
+    /// Null until it is known how many bytes the result has: most wait for that.
+    std::unique_ptr<Download, detail::GiveBlock<Download>> download_{};
     TimePoint doing_since_{};
     TimePoint until_{};
-    std::string queue_reason_{};
-    std::optional<QueueState> queue_state_{};
     PollWait why_{PollWait::none};
     Doing doing_{Doing::nothing};
+    bool protobuf_wanted_{false};
 };
 
 }  // namespace tinkxx::service

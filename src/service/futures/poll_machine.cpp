@@ -206,7 +206,7 @@ PollMachine::Step PollMachine::on_error(Error const& error, TimePoint now) {
         return {.next = Fail{error.details()}};
     }
     if (error.retryable()) {
-        last_ = error;
+        last_ = std::make_shared<Error const>(error);
         return back_off(now, PollWait::no_answer, connection_event);
     }
     auto details = this->error(error.kind(), ": ");
@@ -235,7 +235,7 @@ PollMachine::Step PollMachine::on_status(int status, Error const& error, TimePoi
     }
     if (server_error) return on_server_error(status, error, now);
     if (status == 429) {
-        last_ = error;
+        last_ = std::make_shared<Error const>(error);
         auto step = back_off(now, PollWait::rate_limited, status_event);
         step.queue = worth_telling(wire::decode_queue_report(error.body()));
         return step;
@@ -258,7 +258,7 @@ PollMachine::Step PollMachine::on_status(int status, Error const& error, TimePoi
 }
 
 PollMachine::Step PollMachine::on_server_error(int status, Error const& error, TimePoint now) {
-    last_ = error;
+    last_ = std::make_shared<Error const>(error);
     if (server_errors_ == 0) server_errors_since_ = now;
     ++server_errors_;
     auto const lasted = now - server_errors_since_;
@@ -278,7 +278,7 @@ PollMachine::Step PollMachine::on_server_error(int status, Error const& error, T
 PollMachine::Step PollMachine::on_bad_request(Error const& error, TimePoint now) {
     if (bad_requests_ < most_bad_requests) {
         ++bad_requests_;
-        last_ = error;
+        last_ = std::make_shared<Error const>(error);
         return {.next = soon(now, PollWait::bad_request),
                 .report = report_of(status_event, budgeted_kind, true)};
     }
@@ -332,7 +332,7 @@ PollMachine::Step PollMachine::on_deadline(TimePoint now) {
         details.retry_after = last_->retry_after();
         details.body = last_->body();
         details.headers = last_->details().headers;
-        details.cause = std::make_shared<Error const>(*last_);
+        details.cause = last_;
     }
     details.message += passed;
     details.stopped = RetryEnd::attempts_spent;

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -104,13 +105,15 @@ public:
     [[nodiscard]] boost::json::object event_data(Report const& report, Error const& error,
                                                  TimePoint now) const;
 
+    [[nodiscard]] std::string_view request_id() const noexcept { return id_; }
+    [[nodiscard]] std::string_view request_type() const noexcept { return type_; }
     [[nodiscard]] TimePoint since() const noexcept { return since_; }
     [[nodiscard]] TimePoint deadline() const noexcept { return deadline_; }
     [[nodiscard]] bool expired(TimePoint now) const noexcept { return now >= deadline_; }
     /// Polls begun.
     [[nodiscard]] std::int64_t polls() const noexcept { return polls_; }
-    /// The last failure of a poll, if there was any.
-    [[nodiscard]] std::optional<Error> const& last_failure() const noexcept { return last_; }
+    /// The last failure of a poll; null if there was none.
+    [[nodiscard]] Error const* last_failure() const noexcept { return last_.get(); }
 
 private:
     [[nodiscard]] Step on_status(int status, Error const& error, TimePoint now);
@@ -138,7 +141,7 @@ private:
     int pendings_{0};       ///< in a row
     int delays_{0};         ///< answers in a row that `poll_backoff` slows down
     bool allow_metadata_only_{true};
-    std::optional<Error> last_{};
+    std::shared_ptr<Error const> last_{};
 };
 
 /// Tells telemetry that the body of a result could not be read (R-FUT-03). Loop thread only;

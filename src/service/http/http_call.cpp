@@ -136,8 +136,7 @@ void HttpCall::send(Credential const& credential) {
     request.redirects = order_->redirects;
     request.max_response_bytes = order_->max_response_bytes;
     if (context_->dumps()) context_->dump(order_->operation, request, scrubber());
-    head_ = {};
-    body_.clear();
+    answer_.reset();
     state_ = State::sending;
     sent_at_ = context_->scheduler().now();
     call_ = context_->transport().start(std::move(request), *this);
@@ -145,39 +144,42 @@ void HttpCall::send(Credential const& credential) {
 }
 
 void HttpCall::on_head(Head head) {
-    head_ = std::move(head);
+    auto& [got, body] = answer();
+    got = std::move(head);
     // A server that falls over what it cannot read may close the connection after its answer,
     // without saying so; what follows must not go there, since nobody would know whether it was
     // seen.
-    bool const fell_over = order_->plain_500_ends && is_plain_500(head_.status, head_.headers);
-    if (fell_over || HttpRetry::is_rejection(head_.status, head_.headers)) {
+    bool const fell_over = order_->plain_500_ends && is_plain_500(got.status, got.headers);
+    if (fell_over || HttpRetry::is_rejection(got.status, got.headers)) {
         context_->transport().discard(call_);
     }
-    if (!order_->stream || !is_success(head_.status)) body_.reserve(announced_bytes(head_.headers));
+    if (!order_->stream || !is_success(got.status)) body.reserve(announced_bytes(got.headers));
 }
 
 void HttpCall::on_data(std::span<char const> data) {
-    if (order_->stream && is_success(head_.status)) {
+    auto& [head, body] = answer();
+    if (order_->stream && is_success(head.status)) {
         delivered_ = true;
         return listener_->on_body(data);
     }
-    body_.append(data.data(), data.size());
+    body.append(data.data(), data.size());
 }
 
 void HttpCall::on_done(Timing const& timing) {
     call_ = {};
-    if (context_->dumps()) context_->dump(order_->operation, head_, body_, scrubber());
+    auto const& [head, body] = answer();
+    if (context_->dumps()) context_->dump(order_->operation, head, body, scrubber());
     auto const now = context_->scheduler().wall();
-    if (is_success(head_.status)) {
-        return follow(retry_->on_reply(head_, body_, now, 0, context_->config().scrubber), timing);
+    if (is_success(head.status)) {
+        return follow(retry_->on_reply(head, body, now, 0, context_->config().scrubber), timing);
     }
-    follow(retry_->on_reply(head_, body_, now, context_->chance(), scrubber()), timing);
+    follow(retry_->on_reply(head, body, now, context_->chance(), scrubber()), timing);
 }
 
 void HttpCall::on_failure(Failure failure) {
     call_ = {};
     auto const timing = failure.timing;
-    head_ = {};
+    answer_.reset();
     follow(retry_->on_failure(failure, delivered_, context_->chance(), scrubber()), timing);
 }
 
@@ -196,7 +198,7 @@ void HttpCall::follow(HttpRetry::Action action, Timing const& timing) {
                                               std::to_string(retry_->retries()) + " in " +
                                               seconds_text(ms) + " s");
         }
-        head_ = {};
+        answer_.reset();
         state_ = State::waiting;
         auto& scheduler = context_->scheduler();
         retry_at_ = scheduler.now() + again->delay;
@@ -204,21 +206,22 @@ void HttpCall::follow(HttpRetry::Action action, Timing const& timing) {
         scheduler.arm(*this, retry_at_, Precision::exact);
         listener_->on_standing();
     } else if (auto* failed = std::get_if<HttpRetry::Fail>(&action)) {
-        context_->note_deprecation(order_->operation, head_.headers);
+        if (answer_) context_->note_deprecation(order_->operation, answer_->head.headers);
         fail(std::move(failed->error));
     } else {
-        context_->note_deprecation(order_->operation, head_.headers);
+        context_->note_deprecation(order_->operation, answer().head.headers);
         deliver(timing);
     }
 }
 
 void HttpCall::deliver(Timing const& timing) {
+    auto& [head, body] = answer();
     HttpResponse response;
-    response.status = head_.status;
-    response.headers = std::move(head_.headers);
-    response.body = std::move(body_);
-    response.http_version = head_.http_version;
-    response.url = std::move(head_.redirected_url);
+    response.status = head.status;
+    response.headers = std::move(head.headers);
+    response.body = std::move(body);
+    response.http_version = head.http_version;
+    response.url = std::move(head.redirected_url);
     response.retries = retry_->retries();
     response.elapsed = context_->scheduler().now() - started_;
     response.timing = timing;
@@ -236,9 +239,9 @@ void HttpCall::deliver(Timing const& timing) {
 void HttpCall::fail(ErrorDetails error) {
     if (context_->observed()) {
         auto const duration = context_->scheduler().now() - started_;
-        if (head_.status != 0) {
+        if (answer_) {
             auto told = event<HttpStopEvent>();
-            told.status = head_.status;
+            told.status = answer_->head.status;
             told.retry_count = retry_->retries();
             told.duration = duration;
             context_->tell(&Observer::on_http_stop, std::move(told));
@@ -266,7 +269,7 @@ void HttpCall::on_time() {
 void HttpCall::shut(ErrorDetails error) {
     if (call_.id != 0) context_->transport().cancel(std::exchange(call_, {}));
     if (state_ == State::credential) context_->credentials().forget(*this);
-    head_ = {};
+    answer_.reset();
     fail(std::move(error));
 }
 
@@ -295,8 +298,7 @@ void HttpCall::end() noexcept {
     credential_.reset();
     order_.reset();
     parcel_ = {};
-    head_ = {};
-    body_ = {};
+    answer_.reset();
 }
 
 void HttpCall::pause(bool on) noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tinkxx/detail/blocks.hpp>
 #include <tinkxx/http.hpp>
 #include <tinkxx/transport.hpp>
 
@@ -116,6 +117,16 @@ private:
     void on_time() override;
     void on_credential(Result<Credential> credential) override;
 
+    struct Answer {
+        Head head{};
+        std::string body{};
+    };
+
+    /// The answer as far as it came.
+    [[nodiscard]] Answer& answer() {
+        if (!answer_) answer_ = detail::make_in_block<Answer>();
+        return *answer_;
+    }
     void attempt();
     void send(Credential const& credential);
     void follow(HttpRetry::Action action, Timing const& timing);
@@ -147,8 +158,8 @@ private:
     TimePoint retry_at_{};
     std::unique_ptr<std::string const> retry_reason_{};
     Call call_{};
-    Head head_{};
-    std::string body_{};
+    /// Null until there is something: thousands of calls wait for theirs.
+    std::unique_ptr<Answer, detail::GiveBlock<Answer>> answer_{};
 };
 
 }  // namespace tinkxx::service

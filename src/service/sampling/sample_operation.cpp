@@ -96,8 +96,23 @@ Headers const& SampleOrder::headers() const noexcept {
 
 struct SampleOperation::Dispatched final : public detail::InBlocks,
                                            private ServiceCall::Listener,
-                                           private FuturePoll::Listener,
-                                           private CompletionWaiter {
+                                           private FuturePoll::Listener {
+    class Completion final : public CompletionWaiter {
+    public:
+        explicit Completion(SampleOperation& operation) noexcept : operation_{operation} {}
+
+    private:
+        void on_completion(Completed completed) override { operation_.completed(completed); }
+        SampleOperation& operation_;
+    };
+    /// What the service said about its queue.
+    struct Queue {
+        QueueState state{};
+        std::string reason{};
+
+        bool operator==(Queue const&) const = default;
+    };
+
     Dispatched(SampleOperation& owner, CountLimit& limit) : operation{owner}, count{limit} {}
 
     ServiceCall& new_call(ServiceContext& context) {
@@ -111,7 +126,9 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
     [[nodiscard]] ServiceCall* call() noexcept { return std::get_if<ServiceCall>(&request); }
     [[nodiscard]] FuturePoll* poll() noexcept { return std::get_if<FuturePoll>(&request); }
     void drop_request() noexcept { request.emplace<std::monostate>(); }
-    [[nodiscard]] CompletionWaiter& completion_waiter() noexcept { return *this; }
+    [[nodiscard]] CompletionWaiter& new_completion() {
+        return request.emplace<Completion>(operation);
+    }
 
     void on_response(HttpResponse response) override { operation.submitted(response); }
     void on_error(Error error) override {
@@ -122,7 +139,6 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
     void on_queue_state(QueueState state, std::string const& reason) override {
         operation.queue_reported(state, reason);
     }
-    void on_completion(Completed completed) override { operation.completed(completed); }
     void on_standing() override { operation.on_standing(); }
 
     SampleOperation& operation;
@@ -130,14 +146,12 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
     Permit throttled{};
     Permit bytes{};
     std::int64_t byte_cost{0};
-    /// The submit, then the poll for its result.
-    std::variant<std::monostate, ServiceCall, FuturePoll> request{};
+    std::string request_id{};  // a poll points to it
+    /// The submit, then the wait for completion if there is one, then the poll for the result.
+    std::variant<std::monostate, ServiceCall, Completion, FuturePoll> request{};
     TimePoint submit_started{};
-    std::string request_id{};
-    std::optional<std::vector<std::string>> sequence_ids{};
-    std::optional<QueueState> queue_state{};
-    std::string queue_reason{};
-    bool waits_for_completion{false};
+    std::unique_ptr<std::vector<std::string> const> sequence_ids{};  ///< null if not told
+    std::unique_ptr<Queue const> queue{};                            ///< null if not told
 };
 
 std::string const& SampleOperation::request_id() const noexcept {
@@ -262,8 +276,7 @@ void SampleOperation::advance() {
                 shared.scheduler().arm(*this, until_, Precision::exact);
                 if (stage_ != Stage::billing_pause) {
                     enter_stage(Stage::backing_off,
-                                why_.empty() ? "the service refused another request for load"
-                                             : std::move(why_));
+                                why_ ? *why_ : "the service refused another request for load");
                 }
                 return;
             }
@@ -404,31 +417,30 @@ void SampleOperation::refused(Error const& error) {
     }
     dispatched_->drop_request();
     step_ = Step::gate;
-    why_ = error.what();
-    if (billing) enter_stage(Stage::billing_pause, why_);
+    why_ = std::make_unique<std::string const>(error.what());
+    if (billing) enter_stage(Stage::billing_pause, *why_);
     advance();
 }
 
 void SampleOperation::accepted(wire::Submitted submitted) {
     dispatched_->request_id = std::move(submitted.request_id);
-    dispatched_->sequence_ids = std::move(submitted.sample_sequence_ids);
+    if (submitted.sample_sequence_ids) {
+        dispatched_->sequence_ids = std::make_unique<std::vector<std::string> const>(
+            *std::move(submitted.sample_sequence_ids));
+    }
     dispatched_->drop_request();
     tail_.reset();  // made again for another attempt, which few need
     auto const keep_alive = shared_from_this();
     release_permits();  // which lets others go on
     if (finished_) return;
     if (auto* const completions = sampler_->completions()) {
-        dispatched_->waits_for_completion = true;
         enter_stage(Stage::waiting_for_completion);
-        return completions->wait(dispatched_->completion_waiter(), dispatched_->request_id);
+        return completions->wait(dispatched_->new_completion(), dispatched_->request_id);
     }
     poll(0);
 }
 
-void SampleOperation::completed(Completed completed) {
-    dispatched_->waits_for_completion = false;
-    poll(completed.payload_bytes);
-}
+void SampleOperation::completed(Completed completed) { poll(completed.payload_bytes); }
 
 void SampleOperation::poll(std::int64_t known_bytes) {
     auto& shared = sampler_->shared();
@@ -438,8 +450,10 @@ void SampleOperation::poll(std::int64_t known_bytes) {
     order.protobuf_wanted = true;
     order.submit_roundtrip = shared.scheduler().now() - dispatched_->submit_started;
     order.known_payload_bytes = known_bytes;
-    order.headers = order_.headers();
-    order.metadata = order_.call().metadata;
+    if (order_.extras) {
+        order.extras = std::make_shared<RequestExtras const>(
+            RequestExtras{.headers = order_.headers(), .metadata = order_.call().metadata});
+    }
     auto& future = dispatched_->new_poll(shared.futures());
     future.start(std::move(order));
     enter_stage(Stage::polling);
@@ -452,10 +466,10 @@ void SampleOperation::queue_reported(QueueState state, std::string const& reason
     told.request_id = dispatched_->request_id;
     told.request_type = "Sample";
     told.owner_id = sampler_->id();
-    told.changed = dispatched_->queue_state != state || dispatched_->queue_reason != reason;
+    auto now = std::make_unique<Dispatched::Queue const>(Dispatched::Queue{state, reason});
+    told.changed = !dispatched_->queue || *dispatched_->queue != *now;
     told.metadata = sampler_->metadata(order_.call().metadata);
-    dispatched_->queue_state = state;
-    dispatched_->queue_reason = reason;
+    dispatched_->queue = std::move(now);
     if (order_.call().queue_warnings) sampler_->warn_of_queue(state, reason);
     for (auto const& handler : order_.call().on_queue_state) {
         sampler_->call_back([handler, told] { handler(told); });
@@ -488,7 +502,7 @@ void SampleOperation::decoded(Result<SampleResponse> response, bool protobuf) {
     if (response) {
         auto const length = order_.prompt_length;
         response =
-            wire::complete_sample(*std::move(response), dispatched_->sequence_ids,
+            wire::complete_sample(*std::move(response), dispatched_->sequence_ids.get(),
                                   length < 0 ? std::nullopt : std::optional{length},
                                   order_.settings->options, sampler_->record_stability_info());
     }
@@ -612,9 +626,6 @@ void SampleOperation::drop_attempt() noexcept {
     sampler_->scheduler().disarm(*this);
     if (!waits()) permit_waiter().stop_waiting();  // for a permit of dispatch
     if (!dispatched_) return;
-    if (std::exchange(dispatched_->waits_for_completion, false)) {
-        sampler_->forget(dispatched_->completion_waiter());
-    }
     dispatched_->drop_request();
     dispatched_->request_id.clear();
     dispatched_->sequence_ids.reset();
@@ -648,7 +659,7 @@ void SampleOperation::end(Result<SampleResponse> result) {
 
 void SampleOperation::enter_stage(Stage stage, std::string why) {
     stage_ = stage;
-    why_ = std::move(why);
+    why_ = why.empty() ? nullptr : std::make_unique<std::string const>(std::move(why));
     on_standing();
 }
 
@@ -687,12 +698,14 @@ OperationStatus SampleOperation::status(TimePoint now) const {
     status.stage = shown();
     status.in_stage = now - shown_since_;
     status.age = now - started_;
-    status.why = why_;
+    if (why_) status.why = *why_;
     status.attempt = attempt_;
     if (dispatched_) {
         status.request_id = dispatched_->request_id;
-        status.queue_state = dispatched_->queue_state;
-        status.queue_reason = dispatched_->queue_reason;
+        if (auto const* const queue = dispatched_->queue.get()) {
+            status.queue_state = queue->state;
+            status.queue_reason = queue->reason;
+        }
     }
     if (deadline_) status.deadline_in = deadline_->at - now;
     if (armed()) status.ends_in = until_ - now;

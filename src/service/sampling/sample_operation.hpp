@@ -152,7 +152,7 @@ private:
     TimePoint shown_since_{};
     TimePoint attempt_started_{};
     TimePoint until_{};
-    std::string why_{};
+    std::unique_ptr<std::string const> why_{};  ///< null for none
     wire::Members tail_members_{wire::Members::newest};
     Stage stage_{Stage::starting};  ///< its own; what it uses may stand elsewhere
     std::optional<Stage> shown_{};  ///< what observers know

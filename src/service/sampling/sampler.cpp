@@ -205,10 +205,6 @@ CompletionPoll* Sampler::completions() {
     return completions_->works() ? completions_.get() : nullptr;
 }
 
-void Sampler::forget(CompletionWaiter& waiter) noexcept {
-    if (completions_) completions_->forget(waiter);
-}
-
 std::string Sampler::reason_for(QueueState state, std::string const& reason) const {
     return reporter_.reason_for(state, reason);
 }

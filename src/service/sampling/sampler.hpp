@@ -101,7 +101,6 @@ public:
     [[nodiscard]] bool stuck_detection() const noexcept;
     /// Null where each sample polls for itself.
     [[nodiscard]] CompletionPoll* completions();
-    void forget(CompletionWaiter& waiter) noexcept;
 
     [[nodiscard]] std::string reason_for(QueueState state, std::string const& reason) const;
     void warn_of_queue(QueueState state, std::string const& reason);

@@ -20,7 +20,8 @@ struct Pass::Recoding {
 void Pass::start(PassPlan plan) {
     plan_ = std::move(plan);
     auto const count = plan_.submits.size();
-    headers_ = std::make_shared<Headers const>(std::move(plan_.headers));
+    extras_ = std::make_shared<RequestExtras const>(
+        RequestExtras{.headers = std::move(plan_.headers), .metadata = std::move(plan_.metadata)});
     order_.emplace(count, plan_.parallel);
     submissions_.clear();
     submissions_.resize(count);
@@ -43,8 +44,7 @@ void Pass::on_turn() {
 void Pass::submit(std::size_t index) {
     if (!submissions_[index]) {
         Submission::Listener& listener = *this;
-        submissions_[index] =
-            std::make_unique<Submission>(*shared_, listener, index, headers_, plan_.metadata);
+        submissions_[index] = std::make_unique<Submission>(*shared_, listener, index, extras_);
     }
     auto& order = plan_.submits[index];
     if (plan_.encodings && plan_.recode && plan_.encodings->decided() &&

@@ -91,7 +91,7 @@ private:
     SamplingShared* const shared_;
     Pass::Listener* const listener_;
     PassPlan plan_{};
-    std::shared_ptr<Headers const> headers_{};
+    std::shared_ptr<RequestExtras const> extras_{};
     std::optional<ChunkOrder> order_{};
     bool waits_for_turn_{false};
     std::vector<std::unique_ptr<Submission>> submissions_{};

@@ -8,14 +8,11 @@
 namespace tinkxx::service {
 
 Submission::Submission(SamplingShared& shared, Listener& listener, std::size_t index,
-                       std::shared_ptr<Headers const> headers, Metadata metadata)
-    : shared_{&shared},
-      listener_{&listener},
-      index_{index},
-      headers_{std::move(headers)},
-      metadata_{std::move(metadata)} {}
+                       std::shared_ptr<RequestExtras const> extras)
+    : shared_{&shared}, listener_{&listener}, index_{index}, extras_{std::move(extras)} {}
 
 void Submission::start(SubmitOrder const& order, Judgement judgement) {
+    permit_.release();
     order_ = order;
     judgement_ = judgement;
     request_type_ = order.request_type;
@@ -51,7 +48,7 @@ void Submission::submit() {
         lines.set("Content-Type", std::string{order_.content_type});
         order.common_headers = std::make_shared<Headers const>(std::move(lines));
     }
-    order.headers = *headers_;
+    order.headers = extras_->headers;
     if (!order_.content_encoding.empty()) {
         order.headers.add("Content-Encoding", std::string{order_.content_encoding});
     }
@@ -61,7 +58,7 @@ void Submission::submit() {
     order.max_retries = order_.http_retries ? config.max_retries : 0;
     order.plain_500_ends = judgement_.plain_500_ends;
     order.repeat_if_seen = judgement_.repeat_if_seen;
-    order.metadata = metadata_;
+    order.metadata = extras_->metadata;
     order.secret = order_.secret;
     started_ = shared_->scheduler().now();
     ServiceCall::Listener& listener = *this;
@@ -75,7 +72,6 @@ void Submission::on_response(HttpResponse response) {
     if (!submitted) {
         auto const error = submitted.error();
         request_.emplace<std::monostate>();
-        permit_.release();
         return listener_->on_refused(*this, error);
     }
     request_id_ = std::move(submitted->request_id);
@@ -97,7 +93,6 @@ void Submission::on_response(HttpResponse response) {
 void Submission::on_error(Error error) {
     bool const accepted = std::holds_alternative<FuturePoll>(request_);
     request_.emplace<std::monostate>();
-    permit_.release();
     if (accepted) return listener_->on_failed(*this, std::move(error));
     listener_->on_refused(*this, std::move(error));
 }
@@ -108,8 +103,7 @@ void Submission::poll() {
     order.request_type = request_type_;
     order.protobuf_wanted = protobuf_result_;
     order.submit_roundtrip = shared_->scheduler().now() - started_;
-    order.headers = *headers_;
-    order.metadata = metadata_;
+    order.extras = extras_;
     FuturePoll::Listener& listener = *this;
     request_.emplace<FuturePoll>(shared_->futures(), listener).start(std::move(order));
 }

@@ -59,6 +59,8 @@ public:
     public:
         /// The service has promised a result, for which it is asked from now on (R-FUT-02).
         virtual void on_accepted(Submission& from) = 0;
+        /// It holds its bytes until it is started again or destroyed, so that no other chunk
+        /// begins before it is known whether the call goes on.
         virtual void on_refused(Submission& from, Error error) = 0;
         virtual void on_result(Submission& from, FutureResult result) = 0;
         virtual void on_failed(Submission& from, Error error) = 0;
@@ -71,9 +73,8 @@ public:
         ~Listener() = default;
     };
 
-    /// `headers` are added to each request of it.
     Submission(SamplingShared& shared, Listener& listener, std::size_t index,
-               std::shared_ptr<Headers const> headers, Metadata metadata);
+               std::shared_ptr<RequestExtras const> extras);
 
     /// How failures of the HTTP call are judged, as in `HttpOrder`.
     struct Judgement {
@@ -106,8 +107,7 @@ private:
     SamplingShared* const shared_;
     Submission::Listener* const listener_;
     std::size_t const index_;
-    std::shared_ptr<Headers const> const headers_;
-    Metadata const metadata_;
+    std::shared_ptr<RequestExtras const> const extras_;
     /// Kept until it is accepted.
     SubmitOrder order_{};
     Judgement judgement_{};

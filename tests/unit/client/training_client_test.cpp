@@ -370,6 +370,20 @@ TEST_F(TrainingClientTest, ACancelledCallBeginsNothingWithTheBytesThatItGivesBac
     EXPECT_EQ(tinker.transport->open_count(), 0U);
 }
 
+TEST_F(TrainingClientTest, ARefusedCallBeginsNothingWithTheBytesThatItGivesBack) {  // R-FUT-22
+    tinker.flags["fwdbwd_max_chunk_len"] = 1;
+    tinker.flags["fwdbwd_dispatch_bytes_semaphore_size"] = 40;
+    auto const client = trainer();
+    (void)client.optim_step({}).get();
+    auto const before = tinker.trained().size();
+    tinker.on_train = [](TrainSubmit const&) -> FakeTinker::Answer {
+        return json_reply(R"({"detail":"not for you"})", 403);
+    };
+    auto const error = failure(client.forward_backward(data(6), LossFn::cross_entropy));
+    EXPECT_THAT(error.what(), HasSubstr("not for you"));
+    EXPECT_EQ(tinker.trained().size() - before, 2U) << "chunks that waited for bytes";
+}
+
 TEST_F(TrainingClientTest, AFailedCallFetchesNothingWithTheBytesThatItGivesBack) {  // R-FUT-50
     tinker.flags["fwdbwd_max_chunk_len"] = 1;
     tinker.flags["inflight_response_bytes_semaphore_size"] = 1;

@@ -12,7 +12,7 @@ SampleResponse const one_sequence{.sequences = {{.tokens = {5, 6}, .logprobs = {
 
 Result<SampleResponse> complete(SampleResponse response, SampleOptions const& options = {},
                                 std::optional<std::int64_t> prompt_length = 3) {
-    return complete_sample(std::move(response), std::nullopt, prompt_length, options, false);
+    return complete_sample(std::move(response), nullptr, prompt_length, options, false);
 }
 
 std::string lacking(Result<SampleResponse> const& result) {
@@ -158,8 +158,8 @@ TEST(SampleAnswer, OfForeignBytesIsAnErrorOrAnAnswer) {  // R-TEST-03
 }
 
 TEST(CompleteSample, PutsTheIdsOnTheSequences) {  // R-SAMP-72
-    auto const done =
-        complete_sample({.sequences = {{}, {}}}, std::vector<std::string>{"a", "b"}, 3, {}, true);
+    std::vector<std::string> const ids{"a", "b"};
+    auto const done = complete_sample({.sequences = {{}, {}}}, &ids, 3, {}, true);
     ASSERT_TRUE(done.has_value());
     EXPECT_EQ(done->sequences[0].sequence_id, "a");
     EXPECT_EQ(done->sequences[1].sequence_id, "b");
@@ -168,7 +168,7 @@ TEST(CompleteSample, PutsTheIdsOnTheSequences) {  // R-SAMP-72
 TEST(CompleteSample, RefusesAnotherNumberOfIds) {  // R-SAMP-72
     for (std::vector<std::string> const& ids :
          std::vector<std::vector<std::string>>{{}, {"a"}, {"a", "b", "c"}}) {
-        auto const done = complete_sample({.sequences = {{}, {}}}, ids, 3, {}, false);
+        auto const done = complete_sample({.sequences = {{}, {}}}, &ids, 3, {}, false);
         ASSERT_FALSE(done.has_value());
         EXPECT_EQ(done.error().field(), "sample_sequence_ids");
     }
@@ -176,7 +176,7 @@ TEST(CompleteSample, RefusesAnotherNumberOfIds) {  // R-SAMP-72
 
 TEST(CompleteSample, NeedsIdsOnlyForStabilityInfo) {  // R-SAMP-72; C-29
     EXPECT_EQ(complete(one_sequence).value().sequences[0].sequence_id, "");
-    EXPECT_EQ(lacking(complete_sample(one_sequence, std::nullopt, 3, {}, true)),
+    EXPECT_EQ(lacking(complete_sample(one_sequence, nullptr, 3, {}, true)),
               "record_stability_info");
 }
 
