@@ -65,6 +65,7 @@ void TrainJudge::on_submit(TrainCall* call, ReadRequest const& read, std::string
     } else if (sent.call != call) {
         problem("two calls have the number " + name(seq_id));
     } else {
+        sent.repeated = true;
         on_repeat(sent, read, body);
     }
     sent.body = body;
@@ -270,10 +271,11 @@ void TrainJudge::verify(TrainedModel const& model, bool steps_have_metrics) {
             continue;
         }
         auto& sent = found->second;
-        // The number of an unload is not told, and what is done twice comes when it comes.
-        bool const again = ++sent.done > 1;
-        if (again && !sent.may_be_done_twice) problem("done twice: " + name(got.seq_id));
-        if (got.kind != TrainKind::unload && !again) {
+        if (++sent.done > 1 && !sent.may_be_done_twice) problem("done twice: " + name(got.seq_id));
+        // The number of an unload is not told, and what is done twice comes when it comes: of two
+        // the first may have failed.
+        bool const late = sent.done > 1 || (sent.repeated && sent.may_be_done_twice);
+        if (got.kind != TrainKind::unload && !late) {
             if (got.seq_id <= last) problem("done in the wrong order: " + name(got.seq_id));
             last = got.seq_id;
         }

@@ -152,6 +152,7 @@ private:
         bool open{false};
         bool accepted{false};
         bool may_be_done_twice{false};
+        bool repeated{false};
         int done{0};
         PassResult result{};
         double step{0};

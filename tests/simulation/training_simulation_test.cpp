@@ -17,6 +17,12 @@ TEST_P(TrainingSimulation, KeepsItsPromisesWhateverTheSeed) {  // R-TEST-02, R-T
 
 INSTANTIATE_TEST_SUITE_P(Seeds, TrainingSimulation, ::testing::Range<std::uint64_t>(0, 4));
 
+TEST(TrainingWorld, KeepsItsPromisesForSeedsThatOnceShowedAFault) {  // R-TEST-02
+    for (std::uint64_t const seed : {552137U}) {
+        EXPECT_THAT(run_training_world(seed).problems, ::testing::IsEmpty()) << "seed " << seed;
+    }
+}
+
 TEST(TrainingWorld, RunsTheSameWayTwice) {  // R-CONV-02
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
         auto const first = run_training_world(seed).trace;
