@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/intrusive_list.hpp"
+#include "base/prefetch.hpp"
 #include "net/content_decoder.hpp"
 #include "net/header_block.hpp"
 
@@ -43,6 +44,8 @@ public:
     [[nodiscard]] bool offers_encodings() const noexcept;
     [[nodiscard]] bool ended() const noexcept { return phase_ == Phase::ended; }
     [[nodiscard]] bool paused() const noexcept { return paused_; }
+    /// Its sink will be told something soon.
+    void prefetch_sink() const noexcept { base::prefetch(&sink_, sink_bytes); }
 
     base::ListLinks<Exchange> links{};  ///< in the queue of `pool`, or among those of `connection`
     Pool* pool{nullptr};                ///< whose queue or quota it is in
@@ -53,11 +56,12 @@ public:
     std::size_t body_framed{0};
     std::uint64_t head_offset{unsent};
     std::uint64_t end_offset{unsent};
-    std::size_t unconsumed{0};  ///< HTTP/2: bytes of window not given back while paused
+    std::size_t unconsumed{0};      ///< HTTP/2: bytes of window not given back while paused
     std::size_t incoming_bytes{0};  ///< HTTP/2: of header lines, as far as they came
     bool incoming_given{false};     ///< HTTP/2: the head of the answer was complete
-    bool peer_reset{false};  ///< HTTP/2: the server has reset the stream
+    bool peer_reset{false};         ///< HTTP/2: the server has reset the stream
     static constexpr std::uint64_t unsent = ~std::uint64_t{0};
+    static constexpr std::size_t sink_bytes = 512;  ///< about what a call with its operation takes
 
     // What a connection tells. Any of these but the first three may end the exchange.
     void assigned(Connection& to, bool new_connection);

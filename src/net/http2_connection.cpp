@@ -1,5 +1,6 @@
 #include "net/http2_connection.hpp"
 
+#include "base/prefetch.hpp"
 #include "net/header_block.hpp"
 #include "net/pool.hpp"
 #include "net/transport_core.hpp"
@@ -172,8 +173,11 @@ struct Http2Connection::Callbacks {
         return 0;
     }
 
-    static int begin_headers(nghttp2_session*, nghttp2_frame const*, void* user) {
+    static int begin_headers(nghttp2_session* session, nghttp2_frame const* frame, void* user) {
         self(user).incoming_ = {};
+        if (auto* const e = exchange(session, frame->hd.stream_id)) {
+            base::prefetch(e, sizeof *e);  // while the lines are being unpacked
+        }
         return 0;
     }
 
@@ -191,7 +195,10 @@ struct Http2Connection::Callbacks {
         }
         if (e->incoming_given) return 0;  // trailers
         if (!key.empty() && key.front() == ':') {
-            if (key == ":status") me.incoming_.status = parse_status(text);
+            if (key == ":status") {
+                me.incoming_.status = parse_status(text);
+                e->prefetch_sink();
+            }
         } else {
             me.incoming_.headers.add(std::string{key}, std::string{text});
         }

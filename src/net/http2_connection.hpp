@@ -55,7 +55,7 @@ private:
     std::unique_ptr<Stream> stream_;
     std::unique_ptr<nghttp2_session, SessionDeleter> session_;
     base::IntrusiveList<Exchange, &Exchange::links> exchanges_;
-    Head incoming_{};                // of the header block that is being read: there is one at a time
+    Head incoming_{};  // of the header block that is being read: there is one at a time
     std::vector<nghttp2_nv> lines_;  // reused for each request
     std::string names_;              // lower-case names of a request's own headers
     std::string output_;

@@ -1,5 +1,6 @@
 #include "net/pool.hpp"
 
+#include "base/prefetch.hpp"
 #include "net/http1_connection.hpp"
 #include "net/http2_connection.hpp"
 #include "net/transport_core.hpp"
@@ -195,6 +196,7 @@ void Pool::fill() {
         if (begun == most) return transport_.loop().at_turn_end(*this);
         auto* const exchange = next_waiting();
         if (exchange == nullptr) break;
+        if (exchange->links.next != nullptr) base::prefetch(exchange->links.next, sizeof *exchange);
         withdraw(*exchange);
         if (!place(*exchange)) {
             waiting_[static_cast<std::size_t>(exchange->request().purpose)].push_front(*exchange);
