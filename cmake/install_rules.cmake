@@ -35,7 +35,11 @@ install(FILES ${PROJECT_BINARY_DIR}/tinkxxConfig.cmake
 file(RELATIVE_PATH tinkxx_pc_to_prefix
     ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" tinkxx_pc_to_prefix ${tinkxx_pc_to_prefix})
-foreach(name tinkxx tinkxx-testing)
+set(tinkxx_pc_files tinkxx tinkxx-testing)
+if(TINKXX_BUILD_LOCAL)
+    list(APPEND tinkxx_pc_files tinkxx-local)
+endif()
+foreach(name IN LISTS tinkxx_pc_files)
     configure_file(${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()

@@ -1,8 +1,9 @@
 """Runs the program and checks stdout, stderr and exit codes.
 
-    check_cli.py PROGRAM MODEL VERSION
+    check_cli.py PROGRAM MODEL VERSION [installed]
 
 MODEL is a folder with a model, which stands in for the one that is shipped: what it says is of no matter here.
+With `installed`, PROGRAM has to find MODEL by itself, and nothing else is checked.
 """
 
 import http.client
@@ -208,5 +209,17 @@ class Program(unittest.TestCase):
         self.assertNotIn("\x1b", text)
 
 
+class Installed(unittest.TestCase):
+    def test_finds_the_model_beside_it(self):
+        del ENVIRONMENT["TINKXX_MODELS"]
+        with serving() as server:
+            self.assertEqual(server.told["models"], ["tinkxx/tiny"])
+            self.assertIn(str(MODEL), Path(f"/proc/{server.pid}/maps").read_text())
+            status, body = ask(server, "GET", "/api/v1/get_server_capabilities")
+            self.assertEqual(status, 200)
+            self.assertIn("tinkxx/tiny", body)
+            self.assertEqual(server.end()[0], 0)
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=1)
+    unittest.main(argv=[sys.argv[0], "Installed" if sys.argv[4:] == ["installed"] else "Program"], verbosity=1)

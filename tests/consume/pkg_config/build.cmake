@@ -1,4 +1,4 @@
-# A project without CMake: the compiler, pkg-config, and nothing else.
+# A project of SOURCES without CMake: the compiler, pkg-config, and nothing else.
 file(GLOB_RECURSE pc ${PREFIX}/tinkxx.pc)
 get_filename_component(folder ${pc} DIRECTORY)
 set(ENV{PKG_CONFIG_PATH} ${folder})
@@ -14,16 +14,16 @@ function(ask result)
     set(${result} ${words} PARENT_SCOPE)
 endfunction()
 
-ask(version --modversion tinkxx)
+ask(version --modversion ${PACKAGE})
 if(NOT version STREQUAL EXPECTED)
-    message(FATAL_ERROR "tinkxx.pc says ${version}, not ${EXPECTED}")
+    message(FATAL_ERROR "${PACKAGE}.pc says ${version}, not ${EXPECTED}")
 endif()
-ask(flags --cflags tinkxx-testing)
-ask(libraries --libs ${static} tinkxx-testing)
+ask(flags --cflags ${PACKAGE})
+ask(libraries --libs ${static} ${PACKAGE})
 
 file(MAKE_DIRECTORY ${OUTPUT})
 execute_process(COMMAND ${COMPILER} -std=c++20 ${flags} -o ${OUTPUT}/consumer
-    ${CMAKE_CURRENT_LIST_DIR}/../main.cpp ${CMAKE_CURRENT_LIST_DIR}/../testing.cpp ${libraries}
+    ${SOURCES} ${libraries}
     COMMAND_ERROR_IS_FATAL ANY)
 set(ENV{LD_LIBRARY_PATH} ${folder}/..)
 execute_process(COMMAND ${OUTPUT}/consumer ${EXPECTED} COMMAND_ERROR_IS_FATAL ANY)
