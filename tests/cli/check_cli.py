@@ -9,6 +9,7 @@ With `installed`, PROGRAM has to find MODEL by itself, and nothing else is check
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -210,15 +211,30 @@ class Program(unittest.TestCase):
 
 
 class Installed(unittest.TestCase):
-    def test_finds_the_model_beside_it(self):
-        del ENVIRONMENT["TINKXX_MODELS"]
+    def setUp(self):
+        ENVIRONMENT.pop("TINKXX_MODELS", None)
+
+    def test_serves_its_model(self):
+        self.assertTrue((Path(PROGRAM).parent.parent / "share/tinkxx/models/tiny/config.json").samefile(
+            MODEL / "config.json"))
         with serving() as server:
             self.assertEqual(server.told["models"], ["tinkxx/tiny"])
-            self.assertIn(str(MODEL), Path(f"/proc/{server.pid}/maps").read_text())
             status, body = ask(server, "GET", "/api/v1/get_server_capabilities")
             self.assertEqual(status, 200)
             self.assertIn("tinkxx/tiny", body)
             self.assertEqual(server.end()[0], 0)
+
+    def test_looks_for_its_model_beside_it_first(self):
+        elsewhere = Path(fresh("elsewhere"))
+        (elsewhere / "bin").mkdir()
+        shutil.copy(PROGRAM, elsewhere / "bin")
+        model = elsewhere / "share/tinkxx/models/tiny"
+        model.mkdir(parents=True)
+        (model / "config.json").write_text("{}")  # which is no model
+        done = subprocess.run([elsewhere / "bin/tinkxx", "serve", "--port", "0", "--home", fresh("home")],
+                              env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn(str(model), done.stderr)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@
 
 int main() try {
     auto const service = tinkxx::local::service_client({.models = {tinkxx::local::tiny_model()}});
-    auto const trainer = service.create_lora_training_client("tinkxx/tiny", {.rank = 4}).get();
-    auto const step = trainer.optim_step({}).get();
+    auto const trainer = service.create_lora_training_client("tinkxx/tiny", 4).get();
+    (void)trainer.optim_step({}).get();
     auto const sampler = trainer.save_weights_and_get_sampling_client().get();
     auto const answer =
         sampler.sample(tinkxx::ModelInput::from_tokens({'a', 'b'}), {.max_tokens = 4}).get();
