@@ -4,6 +4,7 @@
 
 #include <tinkxx/call_options.hpp>
 #include <tinkxx/circuit_breaker.hpp>
+#include <tinkxx/console.hpp>
 #include <tinkxx/credentials.hpp>
 #include <tinkxx/data.hpp>
 #include <tinkxx/error.hpp>

@@ -1,6 +1,7 @@
 target_sources(tinkxx PRIVATE
     client/client_core.cpp
     client/close_call.cpp
+    client/console.cpp
     client/console_observer.cpp
     client/credentials.cpp
     client/custom_loss_call.cpp
