@@ -2,6 +2,8 @@
 
 #include <tinkxx/error.hpp>
 
+#include "client/tinker_path.hpp"
+
 #include <cstddef>
 #include <utility>
 
@@ -34,9 +36,8 @@ std::string page(std::string_view host, std::string_view path, std::string const
 /// The run of a checkpoint, and what it is called there.
 std::pair<std::string_view, std::string_view> parts(std::string_view operation,
                                                     std::string_view path) {
-    constexpr std::string_view scheme = "tinker://";
-    if (path.starts_with(scheme)) {
-        auto const rest = path.substr(scheme.size());
+    if (path.starts_with(path_scheme)) {
+        auto const rest = path.substr(path_scheme.size());
         auto const slash = rest.find('/');
         auto const run = rest.substr(0, slash);
         auto const id = slash == std::string_view::npos ? "" : rest.substr(slash + 1);

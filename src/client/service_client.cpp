@@ -7,6 +7,7 @@
 #include "client/resolved_options.hpp"
 #include "client/sampling_impl.hpp"
 #include "client/service_impl.hpp"
+#include "client/tinker_path.hpp"
 #include "client/training_impl.hpp"
 #include "client/training_start.hpp"
 #include "service/auth/identity.hpp"
@@ -25,8 +26,6 @@
 
 namespace tinkxx {
 namespace {
-
-constexpr std::string_view path_scheme = "tinker://";
 
 [[noreturn]] void refuse_sampler(std::string field, std::string value, std::string message) {
     Error{{.kind = ErrorKind::validation,

@@ -4,6 +4,7 @@
 #include "client/http_order.hpp"
 #include "client/request_operation.hpp"
 #include "client/sampling_impl.hpp"
+#include "client/tinker_path.hpp"
 #include "client/training_call.hpp"
 #include "client/training_impl.hpp"
 #include "client/training_pass.hpp"
@@ -17,7 +18,6 @@
 namespace tinkxx {
 namespace {
 
-constexpr std::string_view path_scheme = "tinker://";
 constexpr std::size_t most_recipients = 10;
 
 template <class T>
