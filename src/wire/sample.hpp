@@ -51,10 +51,11 @@ struct Submitted {
 /// Puts the sequence ids of the submit onto the sequences (R-SAMP-72), the leading null back to
 /// prompt logprobs of one value too few (R-WIRE-10), and checks that what was asked for was
 /// answered (R-SAMP-09).
-[[nodiscard]] Result<SampleResponse> complete_sample(
-    SampleResponse response, std::vector<std::string> const* sequence_ids,
-    std::optional<std::int64_t> prompt_length, SampleOptions const& options,
-    bool record_stability_info);
+[[nodiscard]] Result<SampleResponse> complete_sample(SampleResponse response,
+                                                     std::vector<std::string> const* sequence_ids,
+                                                     std::optional<std::int64_t> prompt_length,
+                                                     SampleOptions const& options,
+                                                     bool record_stability_info);
 
 /// The estimated size of a prompt in a request (R-SAMP-27).
 [[nodiscard]] std::int64_t estimate_prompt_bytes(ModelInput const& prompt);

@@ -125,7 +125,7 @@ private:
     mutable std::mutex mutex_;
     std::shared_ptr<CallContext> context_;
     Task on_cancel_;
-    Continuation* continuations_{};  ///< newest first
+    Continuation* continuations_{};       ///< newest first
     std::unique_ptr<Error const> error_;  // few have one, and thousands wait at once
     Waiter* waiters_{};
     std::atomic<Phase> phase_{Phase::pending};

@@ -39,7 +39,9 @@ void* operator new[](std::size_t bytes, std::align_val_t alignment) {
     }
     throw std::bad_alloc{};
 }
-[[gnu::noinline]] void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::align_val_t) noexcept {
+    std::free(memory);
+}
 
 namespace tinkxx::engine {
 namespace {
