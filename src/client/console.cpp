@@ -4,28 +4,21 @@
 
 #include "client/tinker_path.hpp"
 
-#include <cstddef>
+#include <boost/url/encode.hpp>
+#include <boost/url/rfc/unreserved_chars.hpp>
+
 #include <utility>
 
 namespace tinkxx::console {
 namespace {
 
-// As part of an address; of what needs no escape anywhere, and of `kept`, nothing is changed.
-std::string quoted(std::string_view text, std::string_view kept = {}) {
-    constexpr std::string_view plain =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~";
-    constexpr std::string_view digits = "0123456789ABCDEF";
-    std::string out;
-    for (char const c : text) {
-        if (plain.find(c) != std::string_view::npos || kept.find(c) != std::string_view::npos) {
-            out += c;
-        } else {
-            auto const byte = static_cast<unsigned char>(c);
-            (out += '%') += digits[byte >> 4U];
-            out += digits[byte & 15U];
-        }
-    }
-    return out;
+// As part of an address.
+std::string quoted(std::string_view text) {
+    return boost::urls::encode(text, boost::urls::unreserved_chars);
+}
+// An id, whose colons may stay.
+std::string quoted_id(std::string_view text) {
+    return boost::urls::encode(text, boost::urls::unreserved_chars + ':');
 }
 
 std::string page(std::string_view host, std::string_view path, std::string const& rest = {}) {
@@ -62,11 +55,11 @@ std::pair<std::string_view, std::string_view> parts(std::string_view operation,
 std::string sessions_url(std::string_view host) { return page(host, "/sessions"); }
 
 std::string session_url(std::string_view session_id, std::string_view host) {
-    return page(host, "/sessions/", quoted(session_id, ":"));
+    return page(host, "/sessions/", quoted_id(session_id));
 }
 
 std::string training_run_url(std::string_view model_id, std::string_view host) {
-    return page(host, "/training_runs/", quoted(model_id, ":"));
+    return page(host, "/training_runs/", quoted_id(model_id));
 }
 
 std::string checkpoint_url(std::string_view path, std::string_view host) {
