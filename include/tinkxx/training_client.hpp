@@ -103,8 +103,10 @@ public:
         return forward_backward_span(data, loss);
     }
     template <std::same_as<std::span<Datum const>> Data>
-    [[nodiscard]] Future<ForwardBackwardOutput> forward_backward_custom(Data data,
-                                                                        CustomLoss loss) const {
+    [[nodiscard]] Future<ForwardBackwardOutput> forward_backward_custom(
+        // The check does not see that a template moves it.
+        // NOLINTNEXTLINE(performance-unnecessary-value-param)
+        Data data, CustomLoss loss) const {
         return forward_backward_custom_span(data, std::move(loss));
     }
 
@@ -147,7 +149,7 @@ public:
         TrainedSamplerOptions options) const;
     /// The name has no effect.
     [[deprecated("leave the name out")]] [[nodiscard]] Future<SamplingClient>
-    save_weights_and_get_sampling_client(std::string name) const;
+    save_weights_and_get_sampling_client(std::string const& name) const;
     /// A sampler of saved weights, `tinker://…`. Throws `ValidationError` for another path.
     [[nodiscard]] SamplingClient create_sampling_client(std::string model_path) const;
     [[nodiscard]] SamplingClient create_sampling_client(std::string model_path,

@@ -47,7 +47,7 @@ Error ended(std::string_view operation, std::string const& run_id, std::string_v
 
 RecoveryCore::RecoveryCore(std::weak_ptr<ServiceClient const> its_service,
                            std::shared_ptr<service::SamplingShared> its_core,
-                           RecoveryPolicy its_policy)
+                           RecoveryPolicy const& its_policy)
     : service{std::move(its_service)},
       sessionless{std::move(its_core)},
       policy{its_policy.checked()},
@@ -334,14 +334,14 @@ void WatchCall::ask() {
 void WatchCall::answered_with(Result<wire::TrainingRun> run) {
     if (!under_way()) return;
     asking_ = false;
-    RecoveryEvent event;
-    event.run_id = run_id_;
     auto action = run ? machine_.on_run({run->corrupted, checkpoint_of(*run)})
                       : machine_.on_error(run.error());
     if (!run) {
-        event.kind = RecoveryEvent::Kind::poll_error;
-        event.error = run.error();
-        core_->tell(std::move(event));
+        RecoveryEvent failed;
+        failed.kind = RecoveryEvent::Kind::poll_error;
+        failed.run_id = run_id_;
+        failed.error = run.error();
+        core_->tell(std::move(failed));
     }
     if (auto const* const wait = std::get_if<service::RunWatch::Wait>(&action)) {
         until_ = scheduler().now() + wait->delay;
@@ -349,7 +349,9 @@ void WatchCall::answered_with(Result<wire::TrainingRun> run) {
         return look();
     }
     auto& recover = std::get<service::RunWatch::Recover>(action);
+    RecoveryEvent event;
     event.kind = RecoveryEvent::Kind::detected;
+    event.run_id = run_id_;
     event.checkpoint = recover.checkpoint.value_or("");
     core_->log(LogLevel::warning, name() + ": the server has lost the state of run " + run_id_);
     core_->tell(std::move(event));

@@ -25,7 +25,8 @@ class RecoveryCore {
 public:
     /// `sessionless` is a core of the same client, without a session.
     RecoveryCore(std::weak_ptr<ServiceClient const> service,
-                 std::shared_ptr<service::SamplingShared> sessionless, RecoveryPolicy policy);
+                 std::shared_ptr<service::SamplingShared> sessionless,
+                 RecoveryPolicy const& policy);
     RecoveryCore(RecoveryCore const&) = delete;
     RecoveryCore& operator=(RecoveryCore const&) = delete;
 

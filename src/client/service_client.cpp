@@ -115,7 +115,7 @@ Future<TrainingClient> ServiceClient::create_lora_training_client(std::string ba
     client::NewModel model;
     model.operation = operation;
     model.base_model = std::move(base_model);
-    model.lora = std::move(options.lora);
+    model.lora = options.lora;
     model.optimizer = std::move(options.optimizer);
     if (!options.user_metadata.empty()) model.user_metadata = std::move(options.user_metadata);
     auto created = client::create_model(impl_->runtime(), impl_->session(), std::move(model));

@@ -4,7 +4,7 @@
 
 namespace tinkxx::client {
 
-TrainingCall::TrainingCall(std::shared_ptr<service::SamplingShared> shared, std::string name,
+TrainingCall::TrainingCall(std::shared_ptr<service::SamplingShared> const& shared, std::string name,
                            CallOptions call)
     : PendingCall{shared, nullptr, std::move(name)}, call_{std::move(call)}, pass_{*shared, *this} {
     set_call(call_.deadline, call_.metadata);

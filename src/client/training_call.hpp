@@ -25,7 +25,7 @@ public:
     static constexpr std::size_t decode_on_loop_bytes = std::size_t{64} * 1024;
 
 protected:
-    TrainingCall(std::shared_ptr<service::SamplingShared> shared, std::string name,
+    TrainingCall(std::shared_ptr<service::SamplingShared> const& shared, std::string name,
                  CallOptions call);
 
     /// Begins a pass; none may be under way. Loop thread only.

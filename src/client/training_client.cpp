@@ -366,7 +366,7 @@ Future<SamplingClient> TrainingClient::save_weights_and_get_sampling_client(
 }
 
 Future<SamplingClient> TrainingClient::save_weights_and_get_sampling_client(
-    std::string name) const {
+    std::string const& name) const {
     if (impl_ && !name.empty()) {
         impl_->model->shared().http().log(
             LogLevel::warning,
@@ -420,18 +420,19 @@ Future<std::shared_ptr<Tokenizer const>> TrainingClient::get_tokenizer(
         });
     }
     auto asked = get_info();
-    return asked.then([model = impl_->model, tokenizers = std::move(tokenizers)](ModelInfo info) {
-        auto name = info.model_data.model_name ? info.model_data.model_name : info.model_name;
-        if (!name && !info.model_data.tokenizer_id) {
-            Error{invalid("get_tokenizer", "model_data/tokenizer_id", "",
-                          "is not in what the server says about model " + model->id() +
-                              ", nor is the model's name; use the Tokenizer itself")}
-                .raise();
-        }
-        auto id = tokenizer_id(name.value_or(""), info.model_data.tokenizer_id);
-        model->set_tokenizer(id);
-        return tokenizers.get(id);
-    });
+    return asked.then(
+        [model = impl_->model, tokenizers = std::move(tokenizers)](ModelInfo const& info) {
+            auto name = info.model_data.model_name ? info.model_data.model_name : info.model_name;
+            if (!name && !info.model_data.tokenizer_id) {
+                Error{invalid("get_tokenizer", "model_data/tokenizer_id", "",
+                              "is not in what the server says about model " + model->id() +
+                                  ", nor is the model's name; use the Tokenizer itself")}
+                    .raise();
+            }
+            auto id = tokenizer_id(name.value_or(""), info.model_data.tokenizer_id);
+            model->set_tokenizer(id);
+            return tokenizers.get(id);
+        });
 }
 
 Future<std::vector<Token>> TrainingClient::encode(std::string text, Tokenizers tokenizers) const {

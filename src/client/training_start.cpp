@@ -137,7 +137,7 @@ Future<Model> load_new_model(Runtime const& runtime, Shared session, SavedModel 
 }
 
 /// Which model a checkpoint needs (R-TRAIN-81, R-TRAIN-84).
-Result<NewModel> model_for(SavedModel const& saved, WeightsInfo info) {
+Result<NewModel> model_for(SavedModel const& saved, WeightsInfo const& info) {
     if (!info.is_lora || !info.lora_rank) {
         return ErrorDetails{
             .kind = ErrorKind::validation,
@@ -149,7 +149,7 @@ Result<NewModel> model_for(SavedModel const& saved, WeightsInfo info) {
     }
     NewModel model;
     model.operation = saved.operation;
-    model.base_model = saved.base_model.empty() ? std::move(info.base_model) : saved.base_model;
+    model.base_model = saved.base_model.empty() ? info.base_model : saved.base_model;
     model.lora.rank = *info.lora_rank;
     model.lora.train_unembed = info.train_unembed.value_or(true);
     model.lora.train_mlp = info.train_mlp.value_or(true);
@@ -245,7 +245,7 @@ Future<Model> create_model_from(Runtime const& runtime, Shared const& session, S
             ->launch();
         return looked_up.then([runtime, session, lookup,
                                saved = std::move(saved)](Found found) mutable -> Future<Model> {
-            auto model = model_for(saved, std::move(found.info));
+            auto model = model_for(saved, found.info);
             if (!model) return make_failed_future<Model>(model.error());
             auto created = create_model(runtime, session, *std::move(model));
             return created.then([runtime, saved = std::move(saved),

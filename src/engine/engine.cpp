@@ -168,7 +168,7 @@ private:
     std::thread worker_{};
 };
 
-Engine::Engine(Scheduler& scheduler, EngineOptions options) {
+Engine::Engine(Scheduler& scheduler, EngineOptions const& options) {
     auto const& choice = chosen_isa();
     if (options.log) {
         if (!choice.warning.empty()) options.log(LogLevel::warning, choice.warning);

@@ -50,7 +50,7 @@ struct EngineOptions {
 class Engine {
 public:
     /// The scheduler must outlive the engine.
-    Engine(Scheduler& scheduler, EngineOptions options);
+    Engine(Scheduler& scheduler, EngineOptions const& options);
     ~Engine();
     Engine(Engine const&) = delete;
     Engine& operator=(Engine const&) = delete;

@@ -61,7 +61,7 @@ void append_date(std::string& head, WallTime now) {
 }
 
 std::string refusal_body(std::string const& detail) {
-    std::string body = "{\"detail\":\"";
+    std::string body = R"({"detail":")";
     for (char const c : detail) {
         if (c == '"' || c == '\\') body += '\\';
         body += c < ' ' || c > '~' ? '?' : c;

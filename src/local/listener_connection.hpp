@@ -74,7 +74,7 @@ public:
     ServerConnection(ConnectionShare& share, Carrier& carrier);
     ServerConnection(ServerConnection const&) = delete;
     ServerConnection& operator=(ServerConnection const&) = delete;
-    ~ServerConnection();
+    ~ServerConnection() override;
 
     /// Bytes came. Requests among them reach the handler.
     void received(std::span<char const> bytes);

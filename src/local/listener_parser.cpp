@@ -45,7 +45,8 @@ public:
         bool const in_head = state == State::head;
         auto const taken = put(boost::asio::buffer(bytes.data(), bytes.size()), error);
         // Beast limits what is looked at in one go, which is not all if lines come one by one.
-        if (in_head && (head_bytes_ += taken) > limits_.max_header_bytes && state == State::head) {
+        if (in_head) head_bytes_ += taken;
+        if (in_head && head_bytes_ > limits_.max_header_bytes && state == State::head) {
             refuse_length();
             return taken;
         }

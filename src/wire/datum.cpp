@@ -307,7 +307,7 @@ std::optional<TensorView> LossInputs::find(std::string_view name) const {
 }
 
 TensorView LossInputs::at(std::string_view name) const {
-    if (auto found = find(name)) return std::move(*found);
+    if (auto found = find(name)) return *found;
     std::string have;
     for (auto const& [other, input] : inputs_) {
         if (!have.empty()) have += ", ";

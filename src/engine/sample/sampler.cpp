@@ -422,8 +422,8 @@ Sampler::Core::RequestPtr Sampler::Core::shared(Request const& request) const {
 
 void Sampler::Core::dispatch() {
     dispatching_.swap(events_);
-    for (std::size_t i = 0; i < dispatching_.size(); ++i) {
-        if (!dispatching_[i].request->cancelled) dispatching_[i].call();
+    for (auto& event : dispatching_) {
+        if (!event.request->cancelled) event.call();
     }
     dispatching_.clear();
 }

@@ -327,7 +327,7 @@ void Trainer::run_piece(Call const& call, Piece const& piece, Slot& slot, Thread
 }
 
 struct Trainer::Run::State {
-    State(Trainer& owner, Call begun) : trainer{owner}, call{std::move(begun)} {}
+    State(Trainer& owner, Call const& begun) : trainer{owner}, call{begun} {}
 
     Trainer& trainer;
     Call call;

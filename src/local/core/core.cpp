@@ -209,17 +209,18 @@ void Core::start() {
     for (auto& [name, base] : bases_) {
         engine::LoadModel job{.model = name, .folder = base.source.folder};
         if (base.source.byte_level) job.token_bytes = byte_of;
-        engine_->submit(std::move(job), [this, name = name](Result<engine::ModelInfo> loaded) {
-            auto& known = bases_.at(name);
-            known.ready = loaded.has_value();
-            if (loaded) {
-                log(LogLevel::info, "local server: " + name + " is ready");
-            } else {
-                known.failure = loaded.error().what();
-                log(LogLevel::error,
-                    "local server: " + name + " cannot be served: " + known.failure);
-            }
-        });
+        engine_->submit(
+            std::move(job), [this, name = name](Result<engine::ModelInfo> const& loaded) {
+                auto& known = bases_.at(name);
+                known.ready = loaded.has_value();
+                if (loaded) {
+                    log(LogLevel::info, "local server: " + name + " is ready");
+                } else {
+                    known.failure = loaded.error().what();
+                    log(LogLevel::error,
+                        "local server: " + name + " cannot be served: " + known.failure);
+                }
+            });
     }
     auto const now = scheduler_.now();
     for (auto& [id, session] : sessions_) session.seen = now;
@@ -239,14 +240,11 @@ void Core::start() {
             if (!wanted.contains(name)) remove_folder(name);
         }
     }
-    for (auto& row : std::exchange(unfinished_, {})) {
+    for (auto const& row : std::exchange(unfinished_, {})) {
         auto const seq = row.id.substr(row.id.rfind(':') + 1);
         auto const number = std::strtoll(seq.c_str(), nullptr, 10);
-        auto const body = row.body;
-        auto const id = row.id;
-        bool const again = row.state == "pending";
-        futures_->restore(std::move(row), number / clone_stride);
-        if (again) resume_sample(id, body);
+        futures_->restore(row, number / clone_stride);
+        if (row.state == "pending") resume_sample(row.id, row.body);
     }
     sweep_ = std::make_unique<Sweep>(*this);
     sweep();

@@ -81,7 +81,8 @@ Result<engine::Datum> to_datum(std::string_view operation, engine::LossFn fn,
                            ", which the loss " + loss_name + " needs");
     }
     for (auto const& [name, input] : datum.loss_fn_inputs) {
-        auto const place = "data/" + std::to_string(index) + "/loss_fn_inputs/" + name;
+        auto place = "data/" + std::to_string(index);
+        place.append("/loss_fn_inputs/").append(name);
         if (!wanted.contains(name)) {
             return refused(operation, place,
                            "datum " + std::to_string(index) + ": the loss " + loss_name +
@@ -105,9 +106,10 @@ Result<engine::Datum> to_datum(std::string_view operation, engine::LossFn fn,
             continue;
         }
         auto& numbers = std::get<std::vector<float>>(made->tensor.data);
-        if (name == "weights") out.weights = std::move(numbers);
-        if (name == "logprobs") out.logprobs = std::move(numbers);
-        if (name == "advantages") out.advantages = std::move(numbers);
+        auto& into = name == "weights"    ? out.weights
+                     : name == "logprobs" ? out.logprobs
+                                          : out.advantages;
+        into = std::move(numbers);
     }
     return out;
 }

@@ -133,7 +133,7 @@ void Futures::add_sample(std::string id, std::string owner, std::int64_t clone, 
     store_.write({{Table::request, std::move(id), encode(row)}}, std::move(written));
 }
 
-void Futures::restore(RequestRow row, std::int64_t clone) {
+void Futures::restore(RequestRow const& row, std::int64_t clone) {
     auto& promise = promises_[row.id];
     promise = {.id = row.id,
                .form = form_of(row.form),

@@ -64,7 +64,7 @@ public:
     void add_sample(std::string id, std::string owner, std::int64_t clone, std::string body,
                     Store::Written written);
     /// A promise of an earlier life of the server.
-    void restore(RequestRow row, std::int64_t clone);
+    void restore(RequestRow const& row, std::int64_t clone);
 
     [[nodiscard]] bool contains(std::string const& id) const { return promises_.contains(id); }
     [[nodiscard]] bool pending(std::string const& id) const;

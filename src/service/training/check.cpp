@@ -286,9 +286,10 @@ Problem params_problem(std::string_view operation, OpenOptimizer const& open) {
                            "OpenOptimizer::members has a type; set OpenOptimizer::type instead");
         }
         if (wire::parse_json("optimizer", text)) continue;
-        return refusal(operation, "members/" + name, text,
-                       "OpenOptimizer::members has for " + name + " the text " + text +
-                           ", which is no JSON; text needs quotes of its own");
+        auto why = "OpenOptimizer::members has for " + name;
+        why.append(" the text ").append(text);
+        why.append(", which is no JSON; text needs quotes of its own");
+        return refusal(operation, "members/" + name, text, std::move(why));
     }
     return std::nullopt;
 }

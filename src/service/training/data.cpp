@@ -73,14 +73,13 @@ Datum from_model_input(ModelInput const& input, std::span<float const> weights) 
     constexpr std::string_view operation = "from_model_input";
     std::vector<std::int64_t> targets;
     std::vector<float> counted;
-    for (std::size_t i = 0; i < input.chunks.size(); ++i) {
-        if (auto const* text = std::get_if<EncodedTextChunk>(&input.chunks[i])) {
+    for (auto const& chunk : input.chunks) {
+        if (auto const* text = std::get_if<EncodedTextChunk>(&chunk)) {
             targets.insert(targets.end(), text->tokens.begin(), text->tokens.end());
             counted.resize(targets.size(), 1.0F);
         } else {
-            targets.resize(targets.size() +
-                               static_cast<std::size_t>(wire::token_count(input.chunks[i]).value()),
-                           0);
+            targets.resize(
+                targets.size() + static_cast<std::size_t>(wire::token_count(chunk).value()), 0);
             counted.resize(targets.size(), 0.0F);
         }
     }

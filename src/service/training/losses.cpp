@@ -157,7 +157,8 @@ CustomLoss dpo(DpoOptions options) {
             rewards.push_back(options.beta * sum);
         }
         CustomLossValue out;
-        auto const pairs = static_cast<double>(data.size() / 2);
+        std::size_t const count = data.size() / 2;
+        auto const pairs = static_cast<double>(count);
         double right = 0;
         double chosen = 0;
         double rejected = 0;

@@ -212,7 +212,7 @@ CustomLoss with_regularizers(CustomLoss base, std::vector<RegularizerSpec> specs
                 out.metrics[name + "/grad_norm_weighted"] = weight * size;
             }
             for (auto const& [metric, number] : value.metrics) {
-                out.metrics[name + "/" + metric] = number;
+                out.metrics[std::string{name}.append("/").append(metric)] = number;
             }
         }
         out.loss = base_loss + total;

@@ -107,8 +107,8 @@ template <class Options>
 Subject subject(std::span<Datum const> data, Flat const& flat, Options const& options) {
     Subject out;
     if (!options.input.empty()) {
-        for (std::size_t i = 0; i < data.size(); ++i) {
-            auto const view = data[i].loss_fn_inputs.at(options.input);
+        for (auto const& datum : data) {
+            auto const view = datum.loss_fn_inputs.at(options.input);
             std::visit(
                 [&out](auto const& numbers) {
                     for (auto const n : numbers) out.values.push_back(static_cast<double>(n));
@@ -281,7 +281,8 @@ double norm(std::vector<double> const& v) {
 
 Regularizer l1(SizeOptions options) {
     return [options = std::move(options)](std::span<Datum const> data,
-                                          std::span<TensorData const> logprobs, std::stop_token) {
+                                          std::span<TensorData const> logprobs,
+                                          std::stop_token const&) {
         Flat const flat{"l1", data, logprobs};
         auto const of = subject(data, flat, options);
         Sum sum{of.values.size()};
@@ -295,7 +296,8 @@ Regularizer l2(L2Options options) {
         refuse_loss("l2", "clip", "the bound is not more than 0");
     }
     return [options = std::move(options)](std::span<Datum const> data,
-                                          std::span<TensorData const> logprobs, std::stop_token) {
+                                          std::span<TensorData const> logprobs,
+                                          std::stop_token const&) {
         Flat const flat{"l2", data, logprobs};
         auto const of = subject(data, flat, options);
         Sum sum{of.values.size()};
@@ -309,7 +311,8 @@ Regularizer elastic_net(ElasticNetOptions options) {
         refuse_loss("elastic_net", "alpha", "alpha must be in [0, 1]");
     }
     return [options = std::move(options)](std::span<Datum const> data,
-                                          std::span<TensorData const> logprobs, std::stop_token) {
+                                          std::span<TensorData const> logprobs,
+                                          std::stop_token const&) {
         Flat const flat{"elastic_net", data, logprobs};
         auto const of = subject(data, flat, options);
         Sum sum{of.values.size()};
@@ -324,7 +327,7 @@ Regularizer entropy(EntropyOptions options) {
         refuse_loss("entropy", "temperature", "the temperature is not more than 0");
     }
     return [options](std::span<Datum const> data, std::span<TensorData const> logprobs,
-                     std::stop_token) {
+                     std::stop_token const&) {
         Flat const flat{"entropy", data, logprobs};
         auto const& x = flat.x;
         Sum sum{x.size()};
@@ -370,7 +373,8 @@ Regularizer entropy(EntropyOptions options) {
 
 Regularizer kl_divergence(KlDivergenceOptions options) {
     return [options = std::move(options)](std::span<Datum const> data,
-                                          std::span<TensorData const> logprobs, std::stop_token) {
+                                          std::span<TensorData const> logprobs,
+                                          std::stop_token const&) {
         Flat const flat{"kl_divergence", data, logprobs};
         auto const r = reference_of("kl_divergence", data, flat, options.reference);
         Sum sum{flat.x.size()};
@@ -397,7 +401,8 @@ Regularizer kl_divergence(KlDivergenceOptions options) {
 
 Regularizer consistency(ConsistencyOptions options) {
     return [options = std::move(options)](std::span<Datum const> data,
-                                          std::span<TensorData const> logprobs, std::stop_token) {
+                                          std::span<TensorData const> logprobs,
+                                          std::stop_token const&) {
         Flat const flat{"consistency", data, logprobs};
         auto const& x = flat.x;
         auto const r = reference_of("consistency", data, flat, options.reference);
@@ -443,7 +448,7 @@ Regularizer consistency(ConsistencyOptions options) {
 
 Regularizer orthogonality(OrthogonalityOptions options) {
     return [options](std::span<Datum const> data, std::span<TensorData const> logprobs,
-                     std::stop_token) {
+                     std::stop_token const&) {
         Flat const flat{"orthogonality", data, logprobs};
         Sum sum{flat.x.size()};
         auto const lists = std::ranges::none_of(flat.matrices, [](bool matrix) { return matrix; });
@@ -478,7 +483,8 @@ Regularizer gradient_penalty(CustomLoss loss, GradientPenaltyOptions options) {
     if (!loss) refuse_loss("gradient_penalty", "loss", "there is no loss");
     if (!(options.step > 0)) refuse_loss("gradient_penalty", "step", "the step is not more than 0");
     return [loss = std::move(loss), options = std::move(options)](
-               std::span<Datum const> data, std::span<TensorData const> logprobs, std::stop_token) {
+               std::span<Datum const> data, std::span<TensorData const> logprobs,
+               std::stop_token const&) {
         Flat const flat{"gradient_penalty", data, logprobs};
         auto x = flat.x;
         double share = 1;

@@ -70,7 +70,7 @@ void Submission::submit() {
 void Submission::on_response(HttpResponse response) {
     auto submitted = wire::decode_submitted(response.body, order_.path);
     if (!submitted) {
-        auto const error = submitted.error();
+        auto const& error = submitted.error();
         request_.emplace<std::monostate>();
         return listener_->on_refused(*this, error);
     }
