@@ -100,6 +100,7 @@ std::string prompt(std::string const& question) { return "Q: " + question + "\nA
 
 std::vector<std::string> answers(tinkxx::SamplingClient const& sampler) {
     std::vector<tinkxx::Future<tinkxx::SampleResponse>> pending;
+    pending.reserve(questions.size());
     for (auto const& question : questions) {
         pending.push_back(sampler.sample(tinkxx::ModelInput::from_tokens(tokens(prompt(question))),
                                          {.max_tokens = 48, .stop = {"\n"}, .temperature = 0}));

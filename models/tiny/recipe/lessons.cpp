@@ -231,6 +231,7 @@ std::vector<std::string> answers(std::shared_ptr<Model const> const& model,
                                  std::vector<Question> const& questions, double temperature,
                                  std::size_t samples, std::uint64_t seed) {
     std::vector<SampleRequest> requests;
+    requests.reserve(questions.size());
     for (auto const& question : questions) {
         requests.push_back(
             request_for(question, adapter, temperature, samples, seed + requests.size()));
