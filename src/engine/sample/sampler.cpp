@@ -209,19 +209,22 @@ void Sampler::Core::plan_decode() {
 void Sampler::Core::plan_prefill() {
     std::vector<Request*> prompts;
     for (auto const& request : active_) {
+        request->cut_off = false;
         if (!request->prompt_done()) prompts.push_back(request.get());
     }
     if (prompts.empty()) return;
-    // Everybody gets a share of the step, so that a long prompt holds up nobody; who is first when
-    // the shares do not suffice changes from step to step.
+    // Each gets a share of the step, so that a long prompt holds up nobody, and then goes behind the
+    // others. One of which no more than a share is left comes first: it holds pages, and would hold
+    // them until thousands of others had their turn.
     auto left = options_.prefill_tokens;
     auto const share = std::max(left / prompts.size(), kv_block_positions);
-    std::ranges::rotate(
-        prompts, prompts.begin() + static_cast<std::ptrdiff_t>(rotation_++ % prompts.size()));
+    std::ranges::stable_partition(prompts, [share](Request const* request) {
+        return request->computed > 0 && request->ask.prompt.size() - request->computed <= share;
+    });
     using Key = std::tuple<PagePool::Owner, PagePool::Node, std::vector<std::int32_t>>;
     std::set<Key> planned;
     for (auto* const request : prompts) {
-        if (left == 0) return;
+        if (left == 0) break;
         use_cache(*request);
         auto const& prompt = request->ask.prompt;
         auto const first = request->computed;
@@ -239,7 +242,10 @@ void Sampler::Core::plan_prefill() {
             request->pages.push_back(pool_.take());
         }
         work_.push_back({.request = request, .first = first, .count = count});
+        request->cut_off = first + count < prompt.size();
     }
+    std::ranges::stable_partition(active_,
+                                  [](RequestPtr const& request) { return !request->cut_off; });
 }
 
 void Sampler::Core::finish_work() {

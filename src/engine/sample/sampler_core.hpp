@@ -68,6 +68,8 @@ private:
         SampleResult result{};
         bool over{false};
         bool cancelled{false};
+        /// The step computes a part of what is left of the prompt.
+        bool cut_off{false};
 
         [[nodiscard]] bool scores() const noexcept {
             return ask.prompt_logprobs || ask.topk_prompt_logprobs > 0;
@@ -166,7 +168,6 @@ private:
     /// Pages that admitted requests hold or may still need.
     std::size_t committed_{0};
     RequestId last_id_{0};
-    std::size_t rotation_{0};
     std::uint64_t computed_{0};
     std::shared_ptr<RopeTables const> rope_{};
 

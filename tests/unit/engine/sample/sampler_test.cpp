@@ -280,6 +280,23 @@ TEST_F(Samplers, LetNobodyWaitForALongPrompt) {
     EXPECT_TRUE(slow->has_value());
 }
 
+TEST_F(Samplers, ServeThoseFirstWhoCameFirst) {
+    Sampler sampler{model, threads};
+    std::vector<std::uint64_t> ended;
+    for (std::uint64_t i = 0; i < 200; ++i) {
+        SampleRequest ask{.prompt = prompt(50, i), .max_tokens = 2};
+        ask.on_done = [&ended, i](Result<SampleResult> const&) { ended.push_back(i); };
+        ASSERT_TRUE(sampler.submit(std::move(ask)));
+    }
+    // Five fit into a step, and a part of the sixth, which is ended before others are begun.
+    while (sampler.step()) EXPECT_LE(sampler.usage().pinned, 16U);
+    ASSERT_EQ(ended.size(), 200U);
+    for (std::uint64_t i = 0; i < 200; ++i) {
+        EXPECT_LE(ended[i], i + 8) << i;
+        EXPECT_GE(ended[i] + 8, i) << i;
+    }
+}
+
 TEST_F(Samplers, LetRequestsWaitForMemoryAndGiveTheSameResults) {
     Sampler roomy{model, threads};
     Sampler tight{model, threads, {.cache_bytes = 5 * small_page_bytes}};
