@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tinkxx::load {
+
+/// What the command line asks for.
+struct Options {
+    std::string server{};  ///< the program `tinkxx`
+    std::chrono::seconds length{600};
+    int users{500};
+    int samples{20};  ///< of each user at once
+    std::uint64_t seed{7};
+    std::string chaos{"429:0.05,500:0.01,delay:50ms..2s,drop:0.01"};
+    /// From the end of the load to the end of the last call.
+    std::chrono::seconds patience{180};
+    bool fairness{false};
+    bool json{false};
+};
+
+/// Exit codes, which scripts may rely on.
+enum class Exit : int {
+    success = 0,
+    broken = 1,  ///< a promise was broken, or a target missed
+    usage = 2,
+    failure = 3,  ///< it could not be measured at all
+};
+
+/// None if help was asked for, or the command line is wrong: then the exit code is told.
+[[nodiscard]] std::optional<Options> parse(int argc, char** argv, Exit& code);
+
+}  // namespace tinkxx::load
