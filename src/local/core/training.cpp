@@ -233,9 +233,9 @@ void Core::unload(std::string const& model_id) {
 
 void Core::unload_model(Ask& ask) {
     auto const id = good(ws::decode_text("unload_model", body_of(ask), "model_id"), 422);
-    (void)model("unload_model", id);
     auto const request_id = id + ":unload";
     if (!futures_->contains(request_id)) {
+        (void)model("unload_model", id);
         futures_->add(request_id, Form::json, id);
         unload(id);
         futures_->complete(request_id, json_object([&](JsonOut& json) {

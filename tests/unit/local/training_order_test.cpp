@@ -152,6 +152,15 @@ TEST_F(TrainingOrder, UnloadsAModelAndSaysSoLater) {
     EXPECT_EQ(post("get_info", R"({"model_id":")" + model + R"("})").status, 404);
 }
 
+TEST_F(TrainingOrder, AnswersARepeatedUnloadAsTheFirst) {
+    auto const body = R"({"model_id":")" + model + R"("})";
+    auto const first = post("unload_model", body);
+    auto const again = post("unload_model", body);
+    EXPECT_EQ(again.status, 200) << again.body;
+    EXPECT_EQ(id_of(again), id_of(first));
+    EXPECT_EQ(text(result(id_of(again)), "model_id"), model);
+}
+
 TEST_F(TrainingOrder, RefusesMoreAdaptersThanFit) {
     restart_server();
     server_options.limits.adapter_bytes = std::size_t{64} << 10U;
