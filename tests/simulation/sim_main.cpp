@@ -1,7 +1,10 @@
 // Runs simulated worlds by seed; prints the seeds that break a promise and what occurred.
 //
-//   tinkxx-sim [--world http|sampling|training] [--seeds N] [--start S] [--trace]
+//   tinkxx-sim [--world http|sampling|training|local] [--seeds N] [--start S] [--trace]
 #include "simulation/http_simulation.hpp"
+#ifdef TINKXX_SIMULATION_LOCAL
+#include "simulation/local_simulation.hpp"
+#endif
 #include "simulation/sampling_simulation.hpp"
 #include "simulation/training_simulation.hpp"
 
@@ -72,7 +75,7 @@ int main(int argc, char** argv) {
         } else if (word == "--world" && i + 1 < argc) {
             options.world = argv[++i];
         } else {
-            std::cerr << "usage: tinkxx-sim [--world http|sampling|training] [--seeds N] "
+            std::cerr << "usage: tinkxx-sim [--world http|sampling|training|local] [--seeds N] "
                          "[--start S] [--trace]\n";
             return 2;
         }
@@ -85,6 +88,11 @@ int main(int argc, char** argv) {
         {.name = "training",
          .run = tinkxx::simulation::run_training_world,
          .occurrences = tinkxx::simulation::training_occurrences()},
+#ifdef TINKXX_SIMULATION_LOCAL
+        {.name = "local",
+         .run = tinkxx::simulation::run_local_world,
+         .occurrences = tinkxx::simulation::local_occurrences()},
+#endif
     };
     bool good = true;
     bool known = options.world.empty();

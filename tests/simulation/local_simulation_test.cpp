@@ -1,0 +1,28 @@
+#include "simulation/local_simulation.hpp"
+
+#include "simulation/share.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tinkxx::simulation {
+namespace {
+
+/// One share of the worlds: they run beside each other.
+class LocalSimulation : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(LocalSimulation, KeepsItsPromisesWhateverTheSeed) {  // R-TEST-02
+    expect_promises_kept("local", GetParam(), run_local_world, local_occurrences());
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, LocalSimulation, ::testing::Range<std::uint64_t>(0, 2));
+
+TEST(LocalWorld, RunsTheSameWayTwice) {  // R-CONV-02
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        auto const first = run_local_world(seed).trace;
+        EXPECT_EQ(first, run_local_world(seed).trace) << "seed " << seed;
+    }
+}
+
+}  // namespace
+}  // namespace tinkxx::simulation
