@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include <fstream>
-#include <iterator>
 #include <set>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -51,8 +51,12 @@ fs::path const& model_folder() {
 }
 
 std::string read_file(fs::path const& file) {
-    std::ifstream in{file, std::ios::binary};
-    return {std::istreambuf_iterator<char>{in}, {}};
+    std::error_code none;
+    auto const size = fs::file_size(file, none);
+    if (none) return {};
+    std::string bytes(static_cast<std::size_t>(size), '\0');
+    std::ifstream{file, std::ios::binary}.read(bytes.data(), static_cast<std::streamsize>(size));
+    return bytes;
 }
 
 void write_file(fs::path const& file, std::string const& bytes) {
@@ -68,9 +72,14 @@ std::string line(Headers const& headers, std::string_view name) {
 }  // namespace
 
 ScratchFolder::ScratchFolder() {
-    auto pattern = (fs::temp_directory_path() / "tinkxx-sim-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error{"no temporary folder"};
-    path_ = pattern;
+    // In memory where that is to be had: checkpoints are flushed, which takes longer than the rest.
+    for (auto const& place : {fs::path{"/dev/shm"}, fs::temp_directory_path()}) {
+        auto pattern = (place / "tinkxx-sim-XXXXXX").string();
+        if (::mkdtemp(pattern.data()) == nullptr) continue;
+        path_ = pattern;
+        return;
+    }
+    throw std::runtime_error{"no temporary folder"};
 }
 
 ScratchFolder::~ScratchFolder() {

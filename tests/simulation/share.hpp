@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,14 +22,15 @@ inline constexpr std::uint64_t worlds_of_a_share = 250;
 #endif
 
 /// Runs the worlds of one share and expects that each keeps its promises, that every call has one
-/// end, and that all of `occurrences` occurred.
+/// end, and that all of `occurrences` occurred. `worlds`: where each takes longer than others.
 inline void expect_promises_kept(std::string_view world, std::uint64_t share,
                                  Outcome (&run)(std::uint64_t seed),
-                                 std::vector<std::string> const& occurrences) {
+                                 std::vector<std::string> const& occurrences,
+                                 std::uint64_t worlds = worlds_of_a_share) {
     constexpr std::size_t most = 6000;
     Outcome sum;
-    for (auto seed = share * worlds_of_a_share + 1; seed <= (share + 1) * worlds_of_a_share;
-         ++seed) {
+    worlds = std::min(worlds, worlds_of_a_share);
+    for (auto seed = share * worlds + 1; seed <= (share + 1) * worlds; ++seed) {
         auto const outcome = run(seed);
         auto const& trace = outcome.trace;
         EXPECT_THAT(outcome.problems, ::testing::IsEmpty())

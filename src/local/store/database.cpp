@@ -106,9 +106,10 @@ Result<std::unique_ptr<Database>> Database::open(std::filesystem::path const& fi
     auto const opened = sqlite3_open_v2(file.c_str(), &db, flags, nullptr);
     impl->db.reset(db);
     if (opened != SQLITE_OK) return failed(what, db);
-    std::string setup =
-        "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=4000; PRAGMA synchronous=";
+    // How far to go comes first: the change of the journal is a write already.
+    std::string setup = "PRAGMA synchronous=";
     setup += durability == Durability::power_loss ? "FULL;" : "OFF;";
+    setup += "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=4000;";
     for (auto const name : names) {
         setup += "CREATE TABLE IF NOT EXISTS " + std::string{name} +
                  "(key TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL);";
