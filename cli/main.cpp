@@ -40,6 +40,9 @@ constexpr char const* serve_examples =
     "Exit codes: 0 stopped by SIGTERM or SIGINT; 1 it could not start; 2 the command line is "
     "wrong.";
 
+/// More than any machine has; a typing error otherwise.
+constexpr unsigned most_threads = 4096;
+
 void add_serve(CLI::App& app, ServeArguments& arguments) {
     auto* const serve = app.add_subcommand("serve", about_serve);
     serve->footer(serve_examples);
@@ -78,6 +81,7 @@ void add_serve(CLI::App& app, ServeArguments& arguments) {
         ->take_all();
     serve->add_option("--threads", arguments.threads, "Threads that compute; 0 is one for each CPU")
         ->type_name("N")
+        ->check(CLI::Range(0U, most_threads).description(""))
         ->capture_default_str();
     serve
         ->add_option("--chaos", arguments.chaos,

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace tinkxx::cli {
@@ -30,16 +32,23 @@ std::string environment(char const* name) {
     return value == nullptr ? std::string{} : std::string{value};
 }
 
+[[noreturn]] void refuse(std::string_view field, std::string message) {
+    Error{
+        {.kind = ErrorKind::validation, .message = std::move(message), .field = std::string{field}}}
+        .raise();
+}
+
 fs::path default_home() {
     if (auto set = environment("TINKXX_HOME"); !set.empty()) return set;
     if (auto data = environment("XDG_DATA_HOME"); !data.empty()) return fs::path{data} / "tinkxx";
     if (auto own = environment("HOME"); !own.empty()) return fs::path{own} / ".local/share/tinkxx";
-    Error{{.kind = ErrorKind::validation,
-           .message = "serve: neither TINKXX_HOME nor HOME says where to keep checkpoints; name a "
-                      "folder with --home",
-           .field = "home"}}
-        .raise();
+    refuse("home",
+           "serve: neither TINKXX_HOME nor HOME says where to keep checkpoints; name a folder with "
+           "--home");
 }
+
+constexpr std::string_view model_way_out =
+    "name a folder with config.json and *.safetensors of a Llama, Qwen 2 or Qwen 3 model";
 
 local::ModelSource model_of(std::string const& argument) {
     auto const equals = argument.find('=');
@@ -48,6 +57,21 @@ local::ModelSource model_of(std::string const& argument) {
     if (equals != std::string::npos) model.name = argument.substr(0, equals);
     // The last part of a path that ends in a slash is empty.
     if (!model.folder.has_filename()) model.folder = model.folder.parent_path();
+    if (model.folder.empty()) refuse("models", "serve: --model names no folder");
+    // The server looks for weights while it already serves; without any there is nothing to wait
+    // for.
+    std::error_code failed;
+    bool weights = false;
+    for (auto const& entry : fs::directory_iterator{model.folder, failed}) {
+        weights = weights || entry.path().extension() == ".safetensors";
+    }
+    if (failed) {
+        refuse("models", "serve: the folder of the model cannot be read: " + model.folder.string() +
+                             " (" + failed.message() + ")");
+    }
+    if (!weights) {
+        refuse("models", "serve: there is no *.safetensors file in " + model.folder.string());
+    }
     return model;
 }
 
@@ -57,6 +81,11 @@ local::ServerOptions options_of(ServeArguments const& arguments) {
     for (auto const& one : arguments.models) options.models.push_back(model_of(one));
     options.home = arguments.home.empty() ? default_home() : fs::path{arguments.home};
     options.api_key = arguments.api_key;
+    auto const unsendable = [](unsigned char c) { return c <= ' ' || c >= 0x7f; };
+    if (std::ranges::any_of(arguments.api_key, unsendable)) {
+        refuse("api_key",
+               "serve: the key holds a blank or another character that clients cannot send");
+    }
     options.hosts = arguments.allowed_hosts;
     options.hosts.push_back(arguments.host);
     options.threads = arguments.threads;
@@ -80,30 +109,38 @@ LogSink log_to(Terminal& terminal) {
     };
 }
 
-/// Which option of the command line a field of the library's options comes from.
-std::string_view flag_of(std::string_view field) {
-    for (auto const& [name, flag] :
-         {std::pair<std::string_view, std::string_view>{"port", "--port"},
-          {"host", "--host"},
-          {"home", "--home"},
-          {"models", "--model"},
-          {"folder", "--model"},
-          {"chaos", "--chaos"},
-          {"threads", "--threads"}}) {
-        if (field.starts_with(name)) return flag;
+/// An option of the command line, the field of the library's options that it sets, and what to do
+/// about a value that does not work, where the library does not say.
+struct Flag {
+    std::string_view field{};
+    std::string_view name{};
+    std::string_view way_out{};
+};
+
+Flag flag_of(std::string_view field) {
+    for (Flag const& flag :
+         {Flag{"port", "--port", "choose another one"}, Flag{"host", "--host", "use 127.0.0.1"},
+          Flag{"home", "--home", "name another folder, or move what is in this one elsewhere"},
+          Flag{"models", "--model", model_way_out}, Flag{"folder", "--model", model_way_out},
+          Flag{"chaos", "--chaos", "429:0.05,drop:0.01 is an example"},
+          Flag{"threads", "--threads", "0 takes one for each CPU"},
+          Flag{"api_key", "--api-key", "choose one of letters, digits and dashes"}}) {
+        if (field.starts_with(flag.field)) return flag;
     }
-    return {};
+    return {.way_out = "tinkxx serve --help"};
 }
 
 /// From "operation: cause; way out", as all messages of the library are.
 Trouble trouble_of(Error const& error) {
     std::string const text = error.what();
     auto const cut = text.find("; ");
-    Trouble trouble{.headline = "the server cannot start", .reason = text.substr(0, cut)};
-    if (cut != std::string::npos) trouble.way_out = text.substr(cut + 2);
     auto const flag = flag_of(error.field());
-    if (!flag.empty() && text.find(flag) == std::string::npos) {
-        trouble.way_out += (trouble.way_out.empty() ? "" : " ") + ("(" + std::string{flag} + ")");
+    Trouble trouble{
+        .headline = "the server cannot start",
+        .reason = text.substr(0, cut),
+        .way_out = cut == std::string::npos ? std::string{flag.way_out} : text.substr(cut + 2)};
+    if (!flag.name.empty() && text.find(flag.name) == std::string::npos) {
+        trouble.way_out += " (" + std::string{flag.name} + ")";
     }
     return trouble;
 }

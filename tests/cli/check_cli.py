@@ -94,7 +94,8 @@ class Program(unittest.TestCase):
     def test_refuses_a_wrong_command_line_with_2(self):
         for arguments, word in [([], "subcommand"), (["sreve"], "sreve"), (["serve", "--prot", "1"], "--prot"),
                                 (["serve", "--port", "70000"], "70000"), (["serve", "--port", "x"], "--port"),
-                                (["serve", "--threads", "-1"], "--threads")]:
+                                (["serve", "--threads", "-1"], "--threads"),
+                                (["serve", "--threads", "100000"], "--threads")]:
             done = tinkxx(*arguments)
             self.assertEqual((done.returncode, done.stdout), (2, ""), done)
             self.assertIn(word, done.stderr)
@@ -105,7 +106,8 @@ class Program(unittest.TestCase):
         lines = done.stderr.splitlines()
         self.assertEqual(lines[0], "tinkxx: the server cannot start", done.stderr)
         self.assertEqual(len(lines), 3, done.stderr)
-        self.assertTrue(lines[2].startswith("  try: "), done.stderr)
+        # In words, and not only the option.
+        self.assertRegex(lines[2], r"^  try: [^(\s]\S* \S+", done.stderr)
         for word in words:
             self.assertIn(word, done.stderr)
 
@@ -119,7 +121,26 @@ class Program(unittest.TestCase):
 
     def test_says_that_a_folder_is_no_model(self):
         nothing = fresh("nothing")
-        self.trouble(tinkxx("serve", "--port", 0, "--home", fresh("h"), "--model", nothing), nothing, "--model")
+        config = Path(fresh("config"))
+        shutil.copy(MODEL / "config.json", config)
+        weights = Path(fresh("weights"))
+        (weights / "model.safetensors").write_text("")
+        foreign = Path(fresh("foreign"))
+        (foreign / "model.safetensors").write_text("")
+        (foreign / "config.json").write_text('{"model_type": "other"}')
+        for folder, word in [("/nowhere", "/nowhere"), (nothing, nothing), (config, "*.safetensors"),
+                             (weights, "config.json"), (foreign, "other"), ("", "names no folder")]:
+            self.trouble(tinkxx("serve", "--port", 0, "--home", fresh("h"), "--model", folder), word, "--model",
+                         "name a folder with config.json")
+
+    def test_says_that_two_models_have_one_name(self):
+        self.trouble(tinkxx("serve", "--port", 0, "--home", fresh("h"), "--model", f"x={MODEL}", "--model", f"x={MODEL}"),
+                     "called x", "rename", "--model")
+
+    def test_says_that_a_key_cannot_be_sent(self):
+        done = tinkxx("serve", "--port", 0, "--home", fresh("h"), TINKXX_API_KEY="tml-hidden\n")
+        self.trouble(done, "--api-key")
+        self.assertNotIn("hidden", done.stderr)
 
     def test_says_that_the_shipped_model_is_not_there(self):
         if (Path(__file__).resolve().parents[2] / "models/tiny/config.json").exists():
@@ -131,7 +152,16 @@ class Program(unittest.TestCase):
         file.write_text("")
         self.trouble(tinkxx("serve", "--port", 0, "--home", file / "below"), str(file), "--home")
         with serving() as server:
-            self.trouble(tinkxx("serve", "--port", 0, "--home", server.told["home"]), server.told["home"], "--home")
+            self.trouble(tinkxx("serve", "--port", 0, "--home", server.told["home"]), server.told["home"],
+                         str(server.pid), "--home")
+        broken = Path(fresh("broken"))
+        (broken / "tinkxx.sqlite").write_text("this is no database, whatever its name says")
+        self.trouble(tinkxx("serve", "--port", 0, "--home", broken), "not a database", "--home")
+        self.trouble(tinkxx("serve", "--port", 0, HOME=""), "TINKXX_HOME", "--home")
+
+    def test_says_that_a_home_cannot_be_written_to(self):
+        # Not even by root.
+        self.trouble(tinkxx("serve", "--port", 0, "--home", "/proc"), "/proc", "written to", "another directory", "--home")
 
     def test_says_what_is_wrong_with_the_faults(self):
         self.trouble(tinkxx("serve", "--port", 0, "--home", fresh("h"), "--chaos", "429:x"), '"x"', "429:0.05", "--chaos")
