@@ -236,8 +236,12 @@ void Core::start() {
     for (auto const* place : {"checkpoints", "ephemeral"}) {
         std::error_code error;
         for (auto const& entry : std::filesystem::directory_iterator{home_->place(place), error}) {
-            auto const name = std::string{place} + "/" + entry.path().filename().string();
+            auto const number = entry.path().filename().string();
+            auto const name = std::string{place} + "/" + number;
             if (!wanted.contains(name)) remove_folder(name);
+            // Its number is not given again: it may be in use, or still have to be removed.
+            next_ordinal_ = std::max<std::int64_t>(next_ordinal_,
+                                                   std::strtoll(number.c_str(), nullptr, 10) + 1);
         }
     }
     for (auto const& row : std::exchange(unfinished_, {})) {

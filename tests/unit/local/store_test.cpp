@@ -115,6 +115,28 @@ TEST_F(Kept, CompletionsGoOnAfterARestart) {
     EXPECT_THAT(ids, ::testing::Contains(two));
 }
 
+TEST_F(Kept, WeightsWithoutANameStayAfterARestartWhateverIsSavedThen) {
+    auto const save_unnamed = [&](std::string const& model, int seq, int sampler) {
+        auto const body = R"({"model_id":")" + model + R"(","seq_id":)" + std::to_string(seq) +
+                          R"(,"sampling_session_seq_id":)" + std::to_string(sampler) + "}";
+        return text(result(id_of(post("save_weights_for_sampler", body))), "sampling_session_id");
+    };
+    auto const logprobs = [&](std::string const& sampler, int seq) {
+        auto const drawn = result(id_of(post("asample", sample_body(sampler, seq))));
+        return boost::json::serialize(drawn.at("sequences").at(0).at("logprobs"));
+    };
+    auto const session = new_session();
+    auto const sampler = save_unnamed(new_model(session), 1, 0);
+    auto const before = logprobs(sampler, 0);
+    restart_server();
+    auto const other = new_model(session, 1);
+    (void)post("forward_backward", pass_body(other, 1));
+    (void)post("optim_step", step_body(other, 2));
+    auto const newer = save_unnamed(other, 3, 1);
+    EXPECT_NE(logprobs(newer, 0), before);
+    EXPECT_EQ(logprobs(sampler, 1), before);
+}
+
 TEST_F(Kept, ANameIsTakenUntilItIsOverwrittenOrDeleted) {
     auto const model = new_model(new_session());
     auto const path = save("save_weights", save_body(model, 1, "a"));
