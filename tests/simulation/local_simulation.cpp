@@ -295,7 +295,7 @@ private:
         }
         std::vector<int> begun;
         auto* const model = pick(client);
-        if (chance(0.2)) {
+        if (chance(0.3)) {
             auto const calls = 1 + below(4);
             for (std::int64_t i = 0; i < calls; ++i) begun.push_back(sample(client, script).id);
         } else if (model == nullptr || (client.models.size() < 4 && chance(0.15))) {
@@ -385,10 +385,10 @@ private:
         auto const drawn = random_.unit();
         auto const what = drawn < 0.08   ? What::forward
                           : drawn < 0.38 ? What::forward_backward
-                          : drawn < 0.46 ? What::custom
-                          : drawn < 0.70 ? What::step
-                          : drawn < 0.80 ? What::save
-                          : drawn < 0.85 ? What::save_sampler
+                          : drawn < 0.44 ? What::custom
+                          : drawn < 0.66 ? What::step
+                          : drawn < 0.76 ? What::save
+                          : drawn < 0.81 ? What::save_sampler
                           : drawn < 0.90 ? What::ephemeral
                           : drawn < 0.93 ? What::load
                           : drawn < 0.95 ? What::info
@@ -633,10 +633,10 @@ private:
             return true;
         }
         // A network that was too bad for too long.
+        bool const submitted = !call.model.empty() && call.what != What::info &&
+                               call.what != What::copy && !text.starts_with("sample: ");
         bool const passing = kind == ErrorKind::connection || kind == ErrorKind::timeout ||
-                             status == 408 || status == 409 || status == 429 || status >= 500;
-        bool const submitted =
-            !call.model.empty() && call.what != What::info && call.what != What::copy;
+                             status == 429 || status >= 500 || (status == 409 && !submitted);
         if (passing && !submitted && call.begun - start_ < storm_) {
             count("end: bad network");
             return true;
