@@ -330,7 +330,7 @@ Listener::Listener(base::EventLoop& loop, Handler& handler, BoundSockets sockets
 
 Listener::~Listener() {
     ports_.clear();
-    stopped_ = nullptr;
+    stopped_.clear();
     while (auto* const peer = peers_->list.front()) {
         peer->connection().lost();
         remove(*peer);
@@ -373,22 +373,26 @@ void Listener::admit(int socket) {
 void Listener::remove(Peer& peer) noexcept {
     peers_->list.erase(peer);
     delete &peer;
-    if (stopping_ && peers_->list.empty() && stopped_) {
+    if (stopping_ && peers_->list.empty()) {
         deadline_.reset();
-        loop_.post(std::exchange(stopped_, nullptr));
+        for (auto& done : std::exchange(stopped_, {})) loop_.post(std::move(done));
     }
 }
 
 void Listener::stop(TimePoint deadline, Task done) {
     ports_.clear();
-    if (stopping_) return;
-    stopping_ = true;
+    bool const again = std::exchange(stopping_, true);
     if (peers_->list.empty()) return loop_.post(std::move(done));
-    stopped_ = std::move(done);
+    stopped_.push_back(std::move(done));
+    if (again) {
+        // Whoever is in the greatest hurry decides for all.
+        if (deadline < ends_) deadline_ = std::make_unique<Deadline>(*this, ends_ = deadline);
+        return;
+    }
     for (auto* peer = peers_->list.front(); peer != nullptr; peer = peer->links.next) {
         peer->connection().retire();
     }
-    deadline_ = std::make_unique<Deadline>(*this, deadline);
+    deadline_ = std::make_unique<Deadline>(*this, ends_ = deadline);
 }
 
 Listener::Stats Listener::stats() const noexcept {

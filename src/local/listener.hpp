@@ -72,7 +72,8 @@ public:
     ~Listener();
 
     /// Accepts nobody any more and closes connections as their answers are sent. `done` is posted
-    /// once the last one is closed; at `deadline` the rest is cut.
+    /// once the last one is closed; at `deadline` the rest is cut. May be called again, for the
+    /// earliest deadline to count.
     void stop(TimePoint deadline, Task done);
 
     struct Stats {
@@ -100,7 +101,8 @@ private:
     std::unique_ptr<Peers> peers_;
     std::array<char, std::size_t{64} << 10U> buffer_{};
     Stats stats_{};
-    Task stopped_{};
+    std::vector<Task> stopped_{};
+    TimePoint ends_{};
     bool stopping_{false};
 };
 

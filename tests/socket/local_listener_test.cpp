@@ -248,6 +248,22 @@ TEST_F(ListenerOnSockets, CutsWhatIsLeftAtItsDeadline) {
     EXPECT_EQ(rest_of(busy), "");
 }
 
+TEST_F(ListenerOnSockets, TellsEveryoneWhoStopsIt) {
+    open();
+    auto const busy = connect(get);
+    until([&] { return handler.asked.size() == 1; });
+    int told = 0;
+    on_loop([&] {
+        listener->stop(loop.now() + 1h, [&] { ++told; });
+        listener->stop(loop.now() + 1ms, [&] { ++told; });  // who is in a hurry decides
+        listener->stop(loop.now() + 1h, [&] { ++told; });
+    });
+    until([&] { return told == 3; });
+    on_loop([&] { listener->stop(loop.now() + 1h, [&] { ++told; }); });
+    until([&] { return told == 4; });
+    EXPECT_EQ(rest_of(busy), "");
+}
+
 TEST(BoundSockets, ListensOnAllAddressesOfAName) {
     auto bound = BoundSockets::bind("localhost", 0);
     ASSERT_TRUE(bound) << bound.error().what();
