@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <exception>
+#include <system_error>
 
 namespace tinkxx::engine {
 
@@ -55,8 +56,12 @@ void await_change(std::atomic<std::uint32_t> const& value, std::uint32_t old) no
 Threads::Threads(unsigned count) {
     if (count == 0) count = std::thread::hardware_concurrency();
     workers_.reserve(count > 1 ? count - 1 : 0);
-    for (unsigned slot = 1; slot < count; ++slot) {
-        workers_.emplace_back([this, slot] { work(slot); });
+    try {
+        for (unsigned slot = 1; slot < count; ++slot) {
+            workers_.emplace_back([this, slot] { work(slot); });
+        }
+    } catch (std::system_error const&) {
+        // The system has no more of them; those that run do the work.
     }
 }
 

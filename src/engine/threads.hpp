@@ -17,7 +17,8 @@ namespace tinkxx::engine {
 /// which chunk; nothing here says which. No call allocates.
 class Threads {
 public:
-    /// `count` threads in all, the caller included; 0 means one for each CPU of the machine.
+    /// `count` threads in all, the caller included; 0 means one for each CPU of the machine. Fewer
+    /// if the system gives no more.
     explicit Threads(unsigned count);
     /// Ends the workers. No call of `run` may be under way.
     ~Threads();

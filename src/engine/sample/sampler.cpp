@@ -213,9 +213,9 @@ void Sampler::Core::plan_prefill() {
         if (!request->prompt_done()) prompts.push_back(request.get());
     }
     if (prompts.empty()) return;
-    // Each gets a share of the step, so that a long prompt holds up nobody, and then goes behind the
-    // others. One of which no more than a share is left comes first: it holds pages, and would hold
-    // them until thousands of others had their turn.
+    // Each gets a share of the step, so that a long prompt holds up nobody, and then goes behind
+    // the others. One of which no more than a share is left comes first: it holds pages, and would
+    // hold them until thousands of others had their turn.
     auto left = options_.prefill_tokens;
     auto const share = std::max(left / prompts.size(), kv_block_positions);
     std::ranges::stable_partition(prompts, [share](Request const* request) {
