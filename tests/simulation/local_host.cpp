@@ -176,6 +176,7 @@ public:
         auto plain = wire::server::decode_body("simulation", std::string{request.body},
                                                line(headers, "Content-Encoding"), 1U << 30U);
         if (plain) served.body = *std::move(plain);
+        host_.watch_.on_asked(served);
         core_->handle(std::move(request), std::move(leaving));
     }
 
@@ -361,7 +362,8 @@ void LocalHost::tear_unknown_folders() {
             for (auto const& file : fs::directory_iterator{folder}) files.insert(file.path());
             for (auto const& file : files) {
                 if (chance(0.4)) continue;
-                if (chance(0.3)) {
+                // A copy shares its files with what it is a copy of.
+                if (chance(0.3) || fs::hard_link_count(file) > 1) {
                     fs::remove(file);
                 } else {
                     fs::resize_file(file, fs::file_size(file) / 2);

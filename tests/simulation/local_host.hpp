@@ -65,6 +65,8 @@ struct Served {
 /// Sees what the server does at the moment when it does it, whatever the network makes of it.
 class ServerWatch {
 public:
+    /// A request has come in; there is no answer yet.
+    virtual void on_asked(Served const& served) = 0;
     /// The answer is complete, and on its way.
     virtual void on_served(Served const& served) = 0;
     /// The server has stopped in time: all that it had taken on is done.

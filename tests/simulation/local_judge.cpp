@@ -74,6 +74,16 @@ int LocalJudge::life_of(std::string const& model_id) const {
 
 // What the server says ---------------------------------------------------------------------------
 
+void LocalJudge::on_asked(Served const& served) {
+    if (served.path.ends_with("/cancel_future")) {
+        promises_[std::string{json_member(served.body, "request_id")}].cancelled = true;
+    }
+    if (!served.path.ends_with("/retrieve_futures")) return;
+    auto const asked = wire::server::decode_retrieve_futures(served.body);
+    if (!asked) return;
+    for (auto const& id : asked->retrieved_request_ids) promises_[id].acknowledged = true;
+}
+
 void LocalJudge::on_served(Served const& served) {
     if (!served.path.starts_with(root)) return;
     auto const name = served.path.substr(root.size());
@@ -90,8 +100,6 @@ void LocalJudge::on_served(Served const& served) {
         on_sample(served);
     } else if (name == "create_sampling_session") {
         samplers_.emplace(json_member(served.answer, "sampling_session_id"), served);
-    } else if (name == "cancel_future") {
-        promises_[std::string{json_member(served.body, "request_id")}].cancelled = true;
     } else if (name == "copy_weights") {
         auto const path = text_of(object_of(served.answer), "tinker_path");
         auto const [at, fresh] = copies_.emplace(served.idempotency_key, path);
@@ -238,9 +246,7 @@ void LocalJudge::on_result(std::string const& id, Promise& promise, Served const
 }
 
 void LocalJudge::on_completions(Served const& served) {
-    auto const asked = wire::server::decode_retrieve_futures(served.body);
-    if (served.status != 200 || !asked) return;
-    for (auto const& id : asked->retrieved_request_ids) promises_[id].acknowledged = true;
+    if (served.status != 200) return;
     auto const answer = object_of(served.answer);
     for (auto const& each : answer.at("completions").as_array()) {
         auto const id = text_of(each.as_object(), "request_id");

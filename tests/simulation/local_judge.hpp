@@ -31,6 +31,7 @@ public:
         : clock_{clock}, fetched_keep_{fetched_keep}, problem_{std::move(problem)}, tally_{tally} {}
     ~LocalJudge();
 
+    void on_asked(Served const& served) override;
     void on_served(Served const& served) override;
     void on_clean_stop(int life) override;
 

@@ -191,11 +191,12 @@ private:
 
     // The world ----------------------------------------------------------------------------------
 
+    void on_asked(Served const& served) override { judge_.on_asked(served); }
     void on_served(Served const& served) override {
         judge_.on_served(served);
         // What is under way just after an answer is most easily lost.
         bool const save = served.path.find("save_weights") != std::string::npos;
-        if (may_die() && chance(save ? 0.1 : 0.003)) host_->crash_after(1 + below(12));
+        if (may_die() && chance(save ? 0.1 : 0.008)) host_->crash_after(1 + below(12));
     }
     void on_clean_stop(int life) override { judge_.on_clean_stop(life); }
 

@@ -69,21 +69,35 @@ private:
     std::thread thread_;
 };
 
+/// Takes a turn of the loop for each piece and another to tell of it, as if it were elsewhere.
 class LoopWorker final : public Worker {
 public:
     explicit LoopWorker(Scheduler& scheduler) : scheduler_{scheduler} {}
-    ~LoopWorker() override { *alive_ = false; }
+    ~LoopWorker() override {
+        *alive_ = false;
+        for (auto& piece : pieces_) piece.work();
+    }
 
     void run(Task work, Task done) override {
-        work();
-        scheduler_.post([alive = alive_, done = std::move(done)]() mutable {
-            if (*alive) done();
+        pieces_.push_back({std::move(work), std::move(done)});
+        scheduler_.post([this, alive = alive_] {
+            if (*alive) serve();
         });
     }
 
 private:
+    void serve() {
+        auto piece = std::move(pieces_.front());
+        pieces_.pop_front();
+        piece.work();
+        scheduler_.post([alive = alive_, done = std::move(piece.done)]() mutable {
+            if (*alive) done();
+        });
+    }
+
     Scheduler& scheduler_;
     std::shared_ptr<bool> alive_{std::make_shared<bool>(true)};
+    std::deque<Piece> pieces_{};
 };
 
 }  // namespace
