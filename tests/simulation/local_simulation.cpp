@@ -129,8 +129,8 @@ public:
           clock_{make_clock(seed)},
           judge_{*clock_, server_options().fetched_keep,
                  [this](std::string what) { problem(std::move(what)); }, outcome_.occurred},
-          host_{std::make_shared<LocalHost>(seed, *clock_, server_options(), judge_,
-                                            outcome_.occurred,
+          host_{std::make_shared<LocalHost>(seed, *clock_, server_options(),
+                                            static_cast<ServerWatch&>(*this), outcome_.occurred,
                                             [this](std::string const& what) { note(what); })} {}
 
     Outcome run() {
@@ -196,7 +196,7 @@ private:
         judge_.on_served(served);
         // What is under way just after an answer is most easily lost.
         bool const save = served.path.find("save_weights") != std::string::npos;
-        if (may_die() && chance(save ? 0.1 : 0.008)) host_->crash_after(1 + below(12));
+        if (may_die() && chance(save ? 0.1 : 0.003)) host_->crash_after(1 + below(12));
     }
     void on_clean_stop(int life) override { judge_.on_clean_stop(life); }
 
@@ -899,8 +899,6 @@ std::vector<std::string> const& local_occurrences() {
         "server: completion told",
         "server: result of an earlier life",
         "server: step lost",
-        "answer: asample 503",
-        "answer: create_model 409",
         "answer: forward_backward 404",
         "answer: retrieve_future 404",
         "answer: retrieve_future 410",
@@ -925,7 +923,6 @@ std::vector<std::string> const& local_occurrences() {
         "end: deadline",
         "end: model lost",
         "end: model lost before it was made",
-        "end: unloaded",
         "end: bad network",
         // Where calls stand, as they go and as `status` tells.
         "stage: starting",
