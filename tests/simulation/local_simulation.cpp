@@ -135,7 +135,10 @@ public:
 
     Outcome run() {
         storm_ = 10s + span(chance(0.1) ? nanoseconds{10min} : nanoseconds{120s});
-        host_->on_down = [this] { at(chance(0.8) ? span(10s) : span(90s), [this] { up(); }); };
+        host_->on_down = [this] {
+            away_ = true;
+            at(chance(0.8) ? span(10s) : span(90s), [this] { up(); });
+        };
         up();
         make_clients();
         make_scripts();
@@ -260,6 +263,8 @@ private:
     void up() {
         if (judging_ || host_->running()) return;
         host_->start_server();
+        away_ = false;
+        last_up_ = now();
         if (!may_die() || chance(0.3)) return;
         // From the first steps of its life to far into it.
         auto const events = std::int64_t{1} << below(11);
@@ -274,7 +279,10 @@ private:
             for (auto& client : clients_) client.network->set_options({.seed = seed_});
         });
         if (chance(0.4)) {
-            at(span(storm_), [this] { host_->stop(chance(0.7) ? 60s : span(2s)); });
+            at(span(storm_), [this] {
+                away_ = true;
+                host_->stop(chance(0.7) ? 60s : span(2s));
+            });
         }
         if (chance(0.3)) {
             at(span(storm_), [this] { host_->crash(); });
@@ -638,7 +646,8 @@ private:
                                call.what != What::copy && !text.starts_with("sample: ");
         bool const passing = kind == ErrorKind::connection || kind == ErrorKind::timeout ||
                              status == 429 || status >= 500 || (status == 409 && !submitted);
-        if (passing && !submitted && call.begun - start_ < storm_) {
+        bool const disturbed = call.begun - start_ < storm_ || away_ || last_up_ > call.begun;
+        if (passing && !submitted && disturbed) {
             count("end: bad network");
             return true;
         }
@@ -848,6 +857,9 @@ private:
     /// Calls that may be given up, and so may leave others waiting for their numbers.
     int given_up_{0};
     bool calm_{false};
+    /// The server is stopping, or there is none; and since when there is one.
+    bool away_{false};
+    TimePoint last_up_{};
     /// All calls are over; what users had still planned would only disturb.
     bool judging_{false};
 };
