@@ -82,7 +82,7 @@ SamplingClient ServiceClient::create_sampling_client(SamplerOptions options) con
     plan.record_stability_info = options.record_stability_info;
     plan.breaker = std::move(options.circuit_breaker);
     return SamplingClient{std::make_shared<SamplingClient::Impl>(
-        impl_->runtime(), std::make_shared<service::Sampler>(impl_->session(), std::move(plan)),
+        impl_->runtime(), service::Sampler::make(impl_->session(), std::move(plan)),
         impl_->propagator())};
 }
 
@@ -345,7 +345,7 @@ SamplingClient from_sampler_handle(std::string const& handle, ClientOptions opti
     auto core = client::make_core(runtime, client::holder_config(resolved), resolved,
                                   service::HolderKind::shadow, transport, snapshot.session, {});
     return SamplingClient{std::make_shared<SamplingClient::Impl>(
-        runtime, std::make_shared<service::Sampler>(std::move(core), std::move(plan)),
+        runtime, service::Sampler::make(std::move(core), std::move(plan)),
         resolved.trace_propagator)};
 }
 

@@ -51,8 +51,7 @@ public:
                                                  bool optimizer, std::string token);
     [[nodiscard]] SamplingClient sampler(service::SamplerPlan plan) const {
         return SamplingClient{std::make_shared<SamplingClient::Impl>(
-            runtime, std::make_shared<service::Sampler>(model->shared_handle(), std::move(plan)),
-            propagator)};
+            runtime, service::Sampler::make(model->shared_handle(), std::move(plan)), propagator)};
     }
 
     Runtime const runtime;  // released last: as the last handle it ends the loop

@@ -21,6 +21,16 @@ Sampler::Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan)
       config_{std::make_shared<RetryConfig const>(plan_.retry)},
       reporter_{sampling_queue} {}
 
+std::shared_ptr<Sampler> Sampler::make(std::shared_ptr<SamplingShared> shared, SamplerPlan plan) {
+    auto const let_go = [](Sampler* last) {
+        std::unique_ptr<Sampler> owner{last};
+        auto& core = last->runtime();
+        if (core.scheduler().on_loop() || !reaches_loop(core)) return;
+        core.scheduler().post([owner = std::move(owner)] {});
+    };
+    return std::shared_ptr<Sampler>{new Sampler{std::move(shared), std::move(plan)}, let_go};
+}
+
 Sampler::~Sampler() = default;
 
 std::string Sampler::url(std::string_view path) const {

@@ -54,7 +54,9 @@ class Sampler final : public std::enable_shared_from_this<Sampler>,
                       private CloseListener,
                       private ServiceCall::Listener {
 public:
-    Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan);
+    /// Its last handle may go on any thread: it ends on the loop.
+    [[nodiscard]] static std::shared_ptr<Sampler> make(std::shared_ptr<SamplingShared> shared,
+                                                       SamplerPlan plan);
     ~Sampler() override;
 
     /// Any thread.
@@ -122,6 +124,8 @@ public:
     [[nodiscard]] Metadata metadata(Metadata call) const;
 
 private:
+    Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan);
+
     enum class State : std::uint8_t { idle, waiting_for_holder, creating, joining, ready };
 
     void on_ready(Result<void> outcome) override;

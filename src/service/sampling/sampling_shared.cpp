@@ -75,11 +75,8 @@ std::shared_ptr<SamplingShared> SamplingShared::make(std::shared_ptr<Holder> hol
         // A task that a loop of ours drops unrun, since it has ended, takes it along just as well.
         std::unique_ptr<SamplingShared> owner{last};
         auto& core = last->http().runtime();
-        auto& scheduler = last->scheduler();
-        // Nobody may ever turn a scheduler of the user's again, so that a task would stay in it.
-        bool const ours = core.event_loop() != nullptr;
-        if (core.shut_down() && !ours && !scheduler.on_loop()) return;
-        scheduler.post([owner = std::move(owner)]() mutable {
+        if (!reaches_loop(core)) return;
+        core.scheduler().post([owner = std::move(owner)]() mutable {
             auto const closing = owner->holder_;
             if (closing->kind() == HolderKind::shadow) return;  // shared; its last share closes it
             if (closing->http().runtime().shut_down()) return;  // it has ended, or is about to

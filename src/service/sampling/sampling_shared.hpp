@@ -28,6 +28,12 @@ enum class Encoding : std::uint8_t;
 
 namespace tinkxx::service {
 
+/// Whether a task that is posted now is run or destroyed. Nobody may ever turn a scheduler of the
+/// user's again once the runtime has ended, so that a task would stay in it.
+[[nodiscard]] inline bool reaches_loop(detail::RuntimeCore& core) noexcept {
+    return core.event_loop() != nullptr || !core.shut_down() || core.scheduler().on_loop();
+}
+
 class EncodingChoice;
 
 /// How a client wants to sample; what is empty is the server's choice, or the default.
