@@ -74,10 +74,10 @@ RecoveryPolicy RecoveryPolicy::checked() const {
 
 class RecoveryExecutor::Impl {
 public:
-    Impl(ServiceClient its_service, RecoveryPolicy policy)
+    Impl(ServiceClient its_service, RecoveryPolicy const& policy)
         : service{std::make_shared<ServiceClient const>(std::move(its_service))},
           core{std::make_shared<client::RecoveryCore>(service, service->impl_->sessionless(),
-                                                      std::move(policy))} {}
+                                                      policy)} {}
     Impl(Impl const&) = delete;
     Impl& operator=(Impl const&) = delete;
     ~Impl() {

@@ -154,8 +154,8 @@ Result<NewModel> model_for(SavedModel const& saved, WeightsInfo const& info) {
     model.lora.train_unembed = info.train_unembed.value_or(true);
     model.lora.train_mlp = info.train_mlp.value_or(true);
     model.lora.train_attn = info.train_attn.value_or(true);
-    model.optimizer = saved.with_optimizer ? std::move(info.optimizer_config)
-                                           : saved.optimizer.value_or(AdamConfig{});
+    model.optimizer =
+        saved.with_optimizer ? info.optimizer_config : saved.optimizer.value_or(AdamConfig{});
     model.user_metadata = saved.user_metadata;
     return model;
 }

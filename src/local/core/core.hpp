@@ -236,11 +236,11 @@ private:
     struct SaveJob;
     void save(Ask& ask, Kind kind);
     void saved(std::shared_ptr<SaveJob> const& job, std::string const& request_id,
-               Result<void> outcome);
+               Result<void> const& outcome);
     [[nodiscard]] CheckpointRow const& checkpoint(std::string_view operation,
                                                   std::string const& path) const;
     [[nodiscard]] CheckpointRow const* find_checkpoint(TinkerPath const& path) const;
-    void remove_folder(std::string folder);
+    void remove_folder(std::string const& folder);
     /// Removes a folder once nobody draws from it.
     void retire_folder(std::string const& folder);
     void forget_checkpoint(TinkerPath const& path, std::string_view event);

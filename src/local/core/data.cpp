@@ -84,9 +84,9 @@ Result<engine::Datum> to_datum(std::string_view operation, engine::LossFn fn,
         auto place = "data/" + std::to_string(index);
         place.append("/loss_fn_inputs/").append(name);
         if (!wanted.contains(name)) {
-            return refused(operation, place,
-                           "datum " + std::to_string(index) + ": the loss " + loss_name +
-                               " has no input " + name + "; leave it out");
+            auto why = "datum " + std::to_string(index) + ": the loss " + loss_name;
+            why.append(" has no input ").append(name).append("; leave it out");
+            return refused(operation, place, why);
         }
         auto made = dense(operation, index, name, input.view(), out.tokens.size());
         if (!made) return made.error();

@@ -239,6 +239,7 @@ void Core::list_checkpoints(Ask& ask) {
     auto const limit = ask.number("limit", 100, 0, 10'000);
     auto const offset = ask.number("offset", 0, 0, 1'000'000'000);
     std::vector<CheckpointRow const*> rows;
+    rows.reserve(checkpoints_.size());
     for (auto const& [path, row] : checkpoints_) rows.push_back(&row);
     send_checkpoints(ask, std::move(rows), offset, limit);
 }

@@ -556,7 +556,7 @@ void Core::load_drawn(std::string const& key) {
     engine_->submit(
         engine::LoadAdapter{
             .adapter = key, .model = drawn.base, .folder = home_->place(drawn.folder)},
-        [this, key](Result<engine::AdapterInfo> loaded) {
+        [this, key](Result<engine::AdapterInfo> const& loaded) {
             auto& here = drawn_.at(key);
             auto waiting = std::exchange(here.waiting, {});
             if (loaded) {

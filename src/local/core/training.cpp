@@ -197,7 +197,7 @@ void Core::create_model(Ask& ask) {
     engine_->submit(
         engine::CreateAdapter{
             .adapter = id, .model = base.source.name, .config = to_lora(training)},
-        [this, id, request_id](Result<engine::AdapterInfo> made) {
+        [this, id, request_id](Result<engine::AdapterInfo> const& made) {
             if (!made) {
                 broken(id, request_id, made.error());
                 unload(id);

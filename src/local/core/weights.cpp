@@ -178,7 +178,7 @@ void Core::save(Ask& ask, Kind kind) {
 }
 
 void Core::saved(std::shared_ptr<SaveJob> const& job, std::string const& request_id,
-                 Result<void> outcome) {
+                 Result<void> const& outcome) {
     auto const& model_id = job->request.model_id;
     auto const& run = runs_.at(model_id);
     auto const type = save_type(job->kind);
@@ -245,7 +245,7 @@ void Core::saved(std::shared_ptr<SaveJob> const& job, std::string const& request
     });
 }
 
-void Core::remove_folder(std::string folder) {
+void Core::remove_folder(std::string const& folder) {
     if (folder.empty()) return;
     worker_->run(
         [place = home_->place(folder)] {
@@ -377,7 +377,7 @@ void Core::load_weights(Ask& ask) {
                             .model = base.source.name,
                             .folder = home_->place(row.folder),
                             .state = state},
-        [this, id, request_id, path = request.path](Result<engine::AdapterInfo> loaded) {
+        [this, id, request_id, path = request.path](Result<engine::AdapterInfo> const& loaded) {
             if (!loaded) {
                 broken(id, request_id, loaded.error());
                 unload(id);

@@ -289,7 +289,7 @@ Problem params_problem(std::string_view operation, OpenOptimizer const& open) {
         auto why = "OpenOptimizer::members has for " + name;
         why.append(" the text ").append(text);
         why.append(", which is no JSON; text needs quotes of its own");
-        return refusal(operation, "members/" + name, text, std::move(why));
+        return refusal(operation, "members/" + name, text, why);
     }
     return std::nullopt;
 }
