@@ -50,6 +50,7 @@ struct EventLoop::Impl {
     TimePoint now;
     /// The loop may have slept since `now`: whoever wants it next looks at the clock again.
     bool slept{false};
+    std::chrono::nanoseconds slept_time{0};
     TimerQueue timers;
     TurnEnd* first_end{};
     TurnEnd* last_end{};
@@ -66,8 +67,8 @@ struct EventLoop::Impl {
     bool closed{false};
 
     void refresh() noexcept {
-        now = std::chrono::steady_clock::now();
-        slept = false;
+        auto const before = std::exchange(now, std::chrono::steady_clock::now());
+        if (std::exchange(slept, false)) slept_time += now - before;
     }
 
     void report() noexcept {
@@ -248,6 +249,8 @@ bool EventLoop::turn(std::chrono::nanoseconds limit) {
 void EventLoop::at_turn_end(TurnEnd& work) noexcept {
     if (work.loop_ == nullptr) impl_->link(*this, work);
 }
+
+std::chrono::nanoseconds EventLoop::slept() const noexcept { return impl_->slept_time; }
 
 SocketEvents& EventLoop::sockets() noexcept { return impl_->sockets; }
 

@@ -53,6 +53,9 @@ public:
     /// Harmless if it waits already.
     void at_turn_end(TurnEnd& work) noexcept;
 
+    /// How long the loop has slept so far, waiting for something to do.
+    [[nodiscard]] std::chrono::nanoseconds slept() const noexcept;
+
     /// Which tells sockets what is new with them, inside `turn`.
     SocketEvents& sockets() noexcept;
 

@@ -14,6 +14,13 @@ namespace {
 
 constexpr std::size_t max_http1_openings = 64;
 
+// A pool opens so many connections as they are needed, and more if the loop has slept for a quarter
+// of this time, or a request has waited for that one.
+constexpr std::size_t few_http1_connections = 32;
+constexpr std::size_t few_http2_connections = 8;
+constexpr std::chrono::milliseconds watch_time{10};
+constexpr std::chrono::seconds longest_wait{1};
+
 // Requests of these purposes go one to a connection: a training step is large and must not
 // wait behind another, and a token exchange must not share the fate of other calls.
 bool is_exclusive(Group group) noexcept { return group == Group::train || group == Group::auth; }
@@ -184,6 +191,14 @@ Exchange* Pool::next_waiting() noexcept {
     return nullptr;
 }
 
+// Those that wait have left the caches: the next one's parts are fetched, and the one behind it.
+void Pool::prefetch_behind(Exchange const& exchange) noexcept {
+    auto const* const next = exchange.links.next;
+    if (next == nullptr) return;
+    next->prefetch_request();
+    if (next->links.next != nullptr) base::prefetch(next->links.next, sizeof *next);
+}
+
 void Pool::on_turn_end() { fill(); }
 
 void Pool::on_time() { fill(); }
@@ -196,7 +211,7 @@ void Pool::fill() {
         if (begun == most) return transport_.loop().at_turn_end(*this);
         auto* const exchange = next_waiting();
         if (exchange == nullptr) break;
-        if (exchange->links.next != nullptr) base::prefetch(exchange->links.next, sizeof *exchange);
+        prefetch_behind(*exchange);
         withdraw(*exchange);
         if (!place(*exchange)) {
             waiting_[static_cast<std::size_t>(exchange->request().purpose)].push_front(*exchange);
@@ -232,6 +247,26 @@ std::size_t Pool::wanted_connections() const noexcept {
                      most - std::min(most, open)});
 }
 
+/// Whether those who wait would be served sooner by more connections. Not if the loop can hardly
+/// keep up with what it has: then they would only make for more that is begun and not done, and has
+/// left the caches until it is.
+bool Pool::more_would_help() noexcept {
+    auto const few = protocol_ == Protocol::http2 ? few_http2_connections : few_http1_connections;
+    if (connections_.size() + openings_.size() < few) return true;
+    auto& loop = transport_.loop();
+    auto const now = loop.now();
+    auto const* const first = next_waiting();
+    if (first != nullptr && now - first->started() > longest_wait) return true;
+    if (!watched_since_ || now - *watched_since_ >= watch_time) {
+        auto const slept = loop.slept() - std::exchange(slept_before_, loop.slept());
+        auto const since = std::exchange(watched_since_, now);
+        // A watch that is long over tells of a time in which nobody waited.
+        if (since && now - *since < 2 * watch_time && slept * 4 >= now - *since) return true;
+    }
+    if (!armed()) loop.arm(*this, *watched_since_ + watch_time, Precision::exact);
+    return false;
+}
+
 void Pool::open_connections() {
     auto const wanted = wanted_connections();
     if (wanted <= openings_.size()) return;
@@ -240,6 +275,7 @@ void Pool::open_connections() {
         if (!armed()) transport_.loop().arm(*this, no_opening_before_, Precision::exact);
         return;
     }
+    if (!more_would_help()) return;
     auto const* first = waiting_count_ > 0 ? next_waiting() : nullptr;
     auto const limit = first != nullptr ? first->request().timeouts.connect : Timeouts{}.connect;
     while (openings_.size() < wanted) {

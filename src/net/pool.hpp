@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,8 +93,10 @@ private:
     void fill();
     bool place(Exchange& exchange);
     [[nodiscard]] Exchange* next_waiting() noexcept;
+    static void prefetch_behind(Exchange const& exchange) noexcept;
     [[nodiscard]] std::size_t wanted_connections() const noexcept;
     void open_connections();
+    [[nodiscard]] bool more_would_help() noexcept;
     void opened(Opening& opening, std::unique_ptr<Stream> stream);
     void open_failed(Opening& opening, FailureKind kind, std::string const& message);
     [[nodiscard]] bool others_remain() noexcept;
@@ -120,6 +123,10 @@ private:
     bool stream_limit_zero_{false};
     int failures_in_row_{0};
     TimePoint no_opening_before_{};
+    /// Since when it is watched whether the loop has time for more connections, and how long it had
+    /// slept until then.
+    std::optional<TimePoint> watched_since_{};
+    std::chrono::nanoseconds slept_before_{0};
     TimePoint bare_since_{};
     std::uint64_t opened_count_{0};
 };
