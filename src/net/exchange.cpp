@@ -78,7 +78,7 @@ Exchange::Exchange(NetTransport& transport, Request request, ReplySink& sink, Ca
 
 std::string_view Exchange::target() const noexcept {
     std::string_view const url{request_.url};
-    auto const text = url.substr(target_begin_, target_end_ - target_begin_);
+    auto const text = url.substr(target_begin_);
     return text.empty() ? std::string_view{"/"} : text;
 }
 
@@ -97,10 +97,12 @@ std::string Exchange::problem() {
     std::string text;
     site_ = transport_.find_site(request_.url, target_begin_, text);
     if (site_ == nullptr) return text;
-    target_end_ = std::min(request_.url.find('#', target_begin_), request_.url.size());
-    if (target_begin_ < target_end_ && request_.url[target_begin_] == '?') {
+    if (auto const fragment = request_.url.find('#', target_begin_);
+        fragment != std::string::npos) {
+        request_.url.resize(fragment);
+    }
+    if (target_begin_ < request_.url.size() && request_.url[target_begin_] == '?') {
         request_.url.insert(target_begin_, 1, '/');
-        ++target_end_;
     }
     auto const bad = std::find_if(target().begin(), target().end(), [](char c) {
         return static_cast<unsigned char>(c) <= ' ' || c == 0x7f;

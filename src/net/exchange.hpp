@@ -24,8 +24,8 @@ struct Site;
 /// One call of the transport on its way: from the queue of a pool over one or several
 /// connections (repeats, redirects) to the one end that its sink is told.
 ///
-/// It lives until the end of the turn in which it ended, so that whoever is in the middle of
-/// handing it something can still look at it.
+/// It lives until the turn in which it ended is over, or the next connection begins to read, so
+/// that whoever is in the middle of handing it something can still look at it.
 class Exchange final : public Timer, public detail::InBlocks {
 public:
     Exchange(NetTransport& transport, Request request, ReplySink& sink, Call call);
@@ -35,6 +35,7 @@ public:
 
     // What pools and connections read and keep here.
     [[nodiscard]] Call call() const noexcept { return call_; }
+    [[nodiscard]] TimePoint started() const noexcept { return timing_.started; }
     [[nodiscard]] Request const& request() const noexcept { return request_; }
     [[nodiscard]] bool has_site() const noexcept { return site_ != nullptr; }
     [[nodiscard]] Site const& site() const noexcept { return *site_; }
@@ -44,8 +45,19 @@ public:
     [[nodiscard]] bool offers_encodings() const noexcept;
     [[nodiscard]] bool ended() const noexcept { return phase_ == Phase::ended; }
     [[nodiscard]] bool paused() const noexcept { return paused_; }
-    /// Its sink will be told something soon.
-    void prefetch_sink() const noexcept { base::prefetch(&sink_, sink_bytes); }
+    /// It will be sent soon.
+    void prefetch_request() const noexcept {
+        base::prefetch(request_.url.data(), request_.url.size());
+        base::prefetch(request_.headers.begin().base(), request_.headers.size() * sizeof(Header));
+        base::prefetch(request_.body.head.get(), sizeof(std::string));
+        base::prefetch(request_.body.tail.get(), sizeof(std::string));
+    }
+    /// Its sink will be told something soon, and it will leave those it is among.
+    void prefetch_surroundings() const noexcept {
+        base::prefetch(&sink_, sink_bytes);
+        if (links.next != nullptr) base::prefetch(&links.next->links, sizeof links);
+        if (links.linked()) base::prefetch(&links.previous->links, sizeof links);
+    }
 
     base::ListLinks<Exchange> links{};  ///< in the queue of `pool`, or among those of `connection`
     Pool* pool{nullptr};                ///< whose queue or quota it is in
@@ -53,13 +65,13 @@ public:
     /// HTTP/2: the stream, how much of the body went into frames, and where in the connection's
     /// output its first and last byte lie.
     std::int32_t stream_id{-1};
+    std::uint32_t incoming_bytes{0};  ///< HTTP/2: of header lines, as far as they came
     std::size_t body_framed{0};
     std::uint64_t head_offset{unsent};
     std::uint64_t end_offset{unsent};
-    std::size_t unconsumed{0};      ///< HTTP/2: bytes of window not given back while paused
-    std::size_t incoming_bytes{0};  ///< HTTP/2: of header lines, as far as they came
-    bool incoming_given{false};     ///< HTTP/2: the head of the answer was complete
-    bool peer_reset{false};         ///< HTTP/2: the server has reset the stream
+    std::uint32_t unconsumed{0};  ///< HTTP/2: bytes of window not given back while paused
+    bool incoming_given{false};   ///< HTTP/2: the head of the answer was complete
+    bool peer_reset{false};       ///< HTTP/2: the server has reset the stream
     static constexpr std::uint64_t unsent = ~std::uint64_t{0};
     static constexpr std::size_t sink_bytes = 512;  ///< about what a call with its operation takes
 
@@ -125,7 +137,6 @@ private:
     Call call_;
     Site* site_{nullptr};
     std::size_t target_begin_{0};
-    std::size_t target_end_{0};
     std::shared_ptr<PreparedHeaders const> common_;
     std::unique_ptr<Aside> aside_{};
     Timing timing_;

@@ -247,6 +247,7 @@ void Http1Connection::on_readable() {
     for (int reads = 1;; ++reads) {
         if (closed_ || !later_why_.empty()) return;
         if (exchange_ != nullptr && exchange_->paused()) return;  // `resume` reads on
+        pool().transport().free_ended();
         auto const result = stream_->read(buffer);
         switch (result.status) {
             case IoResult::Status::would_block:

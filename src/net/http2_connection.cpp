@@ -189,7 +189,7 @@ struct Http2Connection::Callbacks {
         std::string_view const key{reinterpret_cast<char const*>(name), name_length};
         std::string_view const text{reinterpret_cast<char const*>(value), value_length};
         auto& me = self(user);
-        e->incoming_bytes += name_length + value_length + 32;
+        e->incoming_bytes += static_cast<std::uint32_t>(name_length + value_length + 32);
         if (e->incoming_bytes > me.pool().transport().options().max_header_bytes) {
             return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         }
@@ -197,7 +197,7 @@ struct Http2Connection::Callbacks {
         if (!key.empty() && key.front() == ':') {
             if (key == ":status") {
                 me.incoming_.status = parse_status(text);
-                e->prefetch_sink();
+                e->prefetch_surroundings();
             }
         } else {
             me.incoming_.headers.add(std::string{key}, std::string{text});
@@ -262,7 +262,7 @@ struct Http2Connection::Callbacks {
             nghttp2_session_consume_stream(session, stream, length);
             return 0;
         }
-        e->unconsumed += length;
+        e->unconsumed += static_cast<std::uint32_t>(length);
         e->on_data({reinterpret_cast<char const*>(bytes), length});
         if (!e->paused() && !e->ended() && e->stream_id == stream) {
             nghttp2_session_consume_stream(session, stream, std::exchange(e->unconsumed, 0));
@@ -581,6 +581,7 @@ void Http2Connection::on_readable() {
     auto const buffer = pool().transport().read_buffer();
     for (int reads = 1;; ++reads) {
         if (closed_) return;
+        pool().transport().free_ended();
         auto const result = stream_->read(buffer);
         switch (result.status) {
             case IoResult::Status::would_block:

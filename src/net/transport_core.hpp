@@ -67,8 +67,10 @@ public:
     /// Ends `exchange` at the end of this turn.
     void fail_later(Call call, FailureKind kind, std::string message);
     void resume_later(Exchange& exchange);
-    /// Keeps the ended exchange until the end of this turn.
+    /// Keeps the ended exchange until the end of this turn, or until a connection begins to read.
     void retire(Exchange& exchange) noexcept;
+    /// Frees exchanges that have ended, while they are in the caches. Not from inside one's call.
+    void free_ended() noexcept { ended_exchanges_.clear(); }
     void retire(std::unique_ptr<Connection> connection) noexcept;
     void retire(std::unique_ptr<Dial> dial) noexcept;
 

@@ -213,9 +213,9 @@ void FuturePoll::on_time() {
 
 void FuturePoll::on_response(HttpResponse response) {
     auto const* type = response.headers.find("content-type");
-    auto content_type = type != nullptr ? *type : std::string{};
+    auto const content_type = type != nullptr ? std::string_view{*type} : std::string_view{};
     if (response.body.size() > classified_on_loop_bytes && !is_protobuf(content_type)) {
-        return classify(std::move(content_type), std::move(response.body));
+        return classify(std::string{content_type}, std::move(response.body));
     }
     take(classified(content_type, response.body), std::move(response.body));
 }

@@ -147,6 +147,8 @@ public:
         /// It does something else than before: to be looked at, and nothing else. Also from
         /// inside `start`.
         virtual void on_standing() {}
+        /// As `HttpCall::Listener` has it.
+        virtual void on_coming() const noexcept {}
 
     protected:
         ~Listener() = default;
@@ -185,6 +187,7 @@ private:
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
     void on_standing() override { listener_->on_standing(); }
+    void on_coming() const noexcept override { listener_->on_coming(); }
     void on_time() override;
 
     void enter(Doing doing) noexcept;

@@ -1,5 +1,6 @@
 #include "service/http/http_call.hpp"
 
+#include "base/prefetch.hpp"
 #include "service/http/standard_headers.hpp"
 
 #include <tinkxx/redaction.hpp>
@@ -68,12 +69,9 @@ void HttpCall::start(std::shared_ptr<HttpOrder const> order, HttpParcel parcel) 
     started_ = context_->scheduler().now();
     state_ = State::beginning;
     if (!context_->usable()) {
-        refusal_ = std::make_unique<Error const>(
-            ErrorDetails{.kind = ErrorKind::cancelled,
-                         .message = order_->operation.name() + ": the client is closed",
-                         .stopped = RetryEnd::cancelled});
-        context_->scheduler().arm(*this, started_, Precision::exact);
-        return;
+        return refuse(Error{{.kind = ErrorKind::cancelled,
+                             .message = order_->operation.name() + ": the client is closed",
+                             .stopped = RetryEnd::cancelled}});
     }
     context_->attach(*this);
     auto& lines = parcel_.headers;
@@ -100,10 +98,14 @@ void HttpCall::attempt() {
     auto credential = context_->credentials().get(*this);
     if (!credential) return listener_->on_standing();
     if (*credential) return send(**credential);
+    refuse(credential->error());
+}
+
+void HttpCall::refuse(Error error) {
     // Told from the loop: the caller of `start` is not ready for an answer.
-    refusal_ = std::make_unique<Error const>(credential->error());
     state_ = State::beginning;
-    context_->scheduler().arm(*this, context_->scheduler().now(), Precision::exact);
+    trouble().refusal = std::move(error);
+    context_->scheduler().arm(trouble(), context_->scheduler().now(), Precision::exact);
 }
 
 void HttpCall::on_credential(Result<Credential> credential) {
@@ -144,6 +146,10 @@ void HttpCall::send(Credential const& credential) {
 }
 
 void HttpCall::on_head(Head head) {
+    listener_->on_coming();
+    // It will leave those it is among.
+    if (previous_ != nullptr) base::prefetch(&previous_->next_, sizeof next_);
+    if (next_ != nullptr) base::prefetch(&next_->previous_, sizeof previous_);
     auto& [got, body] = answer();
     got = std::move(head);
     // A server that falls over what it cannot read may close the connection after its answer,
@@ -153,7 +159,9 @@ void HttpCall::on_head(Head head) {
     if (fell_over || HttpRetry::is_rejection(got.status, got.headers)) {
         context_->transport().discard(call_);
     }
-    if (!order_->stream || !is_success(got.status)) body.reserve(announced_bytes(got.headers));
+    if (!order_->stream || !is_success(got.status)) {
+        body = context_->take_text(announced_bytes(got.headers));
+    }
 }
 
 void HttpCall::on_data(std::span<char const> data) {
@@ -201,9 +209,9 @@ void HttpCall::follow(HttpRetry::Action action, Timing const& timing) {
         answer_.reset();
         state_ = State::waiting;
         auto& scheduler = context_->scheduler();
-        retry_at_ = scheduler.now() + again->delay;
-        retry_reason_ = std::make_unique<std::string const>(std::move(again->why));
-        scheduler.arm(*this, retry_at_, Precision::exact);
+        trouble().retry_at = scheduler.now() + again->delay;
+        trouble().why = std::move(again->why);
+        scheduler.arm(trouble(), trouble().retry_at, Precision::exact);
         listener_->on_standing();
     } else if (auto* failed = std::get_if<HttpRetry::Fail>(&action)) {
         if (answer_) context_->note_deprecation(order_->operation, answer_->head.headers);
@@ -262,8 +270,7 @@ void HttpCall::on_time() {
         attempt();
         return listener_->on_standing();
     }
-    auto const refusal = std::move(refusal_);
-    fail(refusal->details());
+    fail(trouble_->refusal->details());
 }
 
 void HttpCall::shut(ErrorDetails error) {
@@ -290,11 +297,9 @@ void HttpCall::cancel() noexcept {
 }
 
 void HttpCall::end() noexcept {
-    context_->scheduler().disarm(*this);
     if (next_ != nullptr || context_->newest_ == this) context_->detach(*this);
     state_ = State::idle;
-    refusal_.reset();
-    retry_reason_.reset();
+    trouble_.reset();
     credential_.reset();
     order_.reset();
     parcel_ = {};

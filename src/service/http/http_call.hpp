@@ -55,7 +55,7 @@ struct HttpParcel {
 /// the operation that needs the answer. May be started again once a call is over.
 ///
 /// Loop thread only. Destroying it cancels. The context outlives it.
-class HttpCall final : private ReplySink, private Timer, private CredentialWaiter {
+class HttpCall final : private ReplySink, private CredentialWaiter {
 public:
     /// Told how a call ends: exactly one of the first two, never from inside `start` or `cancel`.
     /// Inside them the call may be started again or destroyed.
@@ -69,6 +69,9 @@ public:
         virtual void on_standing() {}
         /// A piece of a streamed body; the call may be paused, cancelled or destroyed inside.
         virtual void on_body(std::span<char const> /*data*/) {}
+        /// An answer begins to come. What it is for may be fetched into the caches, and nothing
+        /// else.
+        virtual void on_coming() const noexcept {}
 
     protected:
         ~Listener() = default;
@@ -76,7 +79,7 @@ public:
 
     HttpCall(HttpContext& context, Listener& listener) noexcept
         : context_{&context}, listener_{&listener} {}
-    ~HttpCall() override;
+    ~HttpCall();
 
     /// Begins a call. None may be under way. Should the context not be usable, the call ends with
     /// a cancellation error from the loop, if that still turns.
@@ -92,10 +95,10 @@ public:
     [[nodiscard]] bool waits_for_credential() const noexcept { return state_ == State::credential; }
     /// While it waits for its next attempt: when that is, and why the last one came to nothing.
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept {
-        return state_ == State::waiting ? std::optional{retry_at_} : std::nullopt;
+        return state_ == State::waiting ? std::optional{trouble_->retry_at} : std::nullopt;
     }
     [[nodiscard]] std::string_view retry_reason() const noexcept {
-        return retry_reason_ ? std::string_view{*retry_reason_} : std::string_view{};
+        return trouble_ ? std::string_view{trouble_->why} : std::string_view{};
     }
     /// When the last attempt was given to the transport; also once the call is over.
     [[nodiscard]] TimePoint sent_at() const noexcept { return sent_at_; }
@@ -114,12 +117,21 @@ private:
     void on_data(std::span<char const> data) override;
     void on_done(Timing const& timing) override;
     void on_failure(Failure failure) override;
-    void on_time() override;
     void on_credential(Result<Credential> credential) override;
 
     struct Answer {
         Head head{};
         std::string body{};
+    };
+    /// What only a call has that waits or is refused: thousands are under way at once.
+    struct Trouble final : public Timer {
+        explicit Trouble(HttpCall& its_call) noexcept : call{its_call} {}
+        void on_time() override { call.on_time(); }
+
+        HttpCall& call;
+        TimePoint retry_at{};
+        std::string why{};
+        std::optional<Error> refusal{};  ///< ends the call, from the loop
     };
 
     /// The answer as far as it came.
@@ -127,6 +139,12 @@ private:
         if (!answer_) answer_ = detail::make_in_block<Answer>();
         return *answer_;
     }
+    [[nodiscard]] Trouble& trouble() {
+        if (!trouble_) trouble_ = std::make_unique<Trouble>(*this);
+        return *trouble_;
+    }
+    void on_time();
+    void refuse(Error error);
     void attempt();
     void send(Credential const& credential);
     void follow(HttpRetry::Action action, Timing const& timing);
@@ -151,12 +169,10 @@ private:
     std::shared_ptr<HttpOrder const> order_{};
     HttpParcel parcel_{};
     std::optional<HttpRetry> retry_{};
-    Credential credential_{};                 ///< what was sent last, to be kept out of errors
-    std::unique_ptr<Error const> refusal_{};  ///< ends the call, from the loop
+    Credential credential_{};             ///< what was sent last, to be kept out of errors
+    std::unique_ptr<Trouble> trouble_{};  ///< null for none
     TimePoint started_{};
     TimePoint sent_at_{};
-    TimePoint retry_at_{};
-    std::unique_ptr<std::string const> retry_reason_{};
     Call call_{};
     /// Null until there is something: thousands of calls wait for theirs.
     std::unique_ptr<Answer, detail::GiveBlock<Answer>> answer_{};

@@ -11,6 +11,10 @@ namespace tinkxx::service {
 
 namespace {
 
+// Of texts that are kept for the next answer: shorter ones cost nothing, longer ones hold memory.
+constexpr std::size_t shortest_kept = 1024;
+constexpr std::size_t longest_kept = std::size_t{64} * 1024;
+
 constexpr std::size_t dumped_body_bytes = 4096;
 
 bool is_text(Headers const* first, Headers const& second) {
@@ -81,6 +85,25 @@ Random& HttpContext::random() {
 }
 
 double HttpContext::chance() { return random().unit(); }
+
+std::string HttpContext::take_text(std::size_t bytes) {
+    std::string text;
+    if (bytes >= shortest_kept && texts_kept_ > 0 &&
+        texts_[texts_kept_ - 1].capacity() / 4 <= bytes) {
+        text.swap(texts_[--texts_kept_]);
+    }
+    text.reserve(bytes);
+    return text;
+}
+
+void HttpContext::give_text(std::string&& text) noexcept {
+    if (texts_kept_ == texts_.size() || text.capacity() < shortest_kept ||
+        text.capacity() > longest_kept) {
+        return;
+    }
+    text.clear();
+    texts_[texts_kept_++].swap(text);
+}
 
 std::string HttpContext::new_idempotency_key() {
     constexpr std::string_view prefix = "stainless-cpp-retry-";

@@ -99,6 +99,11 @@ public:
     template <class Event>
     void tell_here(void (Observer::*member)(Event const&), Event const& event) const;
 
+    /// An empty text with room for an answer of so many bytes: one that was given back, if it is
+    /// not much too large, since that is still in the caches.
+    [[nodiscard]] std::string take_text(std::size_t bytes);
+    void give_text(std::string&& text) noexcept;
+
     /// Ends all calls with a cancellation error, and every later one too.
     void close() noexcept;
     /// Whether calls can be made: false once closed or the runtime shuts down.
@@ -131,6 +136,8 @@ private:
     std::array<FirstAttempt, 8> first_attempts_{};
     std::size_t oldest_first_attempt_{0};
 
+    std::array<std::string, 4> texts_{};
+    std::size_t texts_kept_{0};
     RejectionBudget rejections_{};
     DeprecationNotes notes_{};
     std::optional<Random> random_{};

@@ -1,5 +1,6 @@
 #include "service/sampling/sample_operation.hpp"
 
+#include "base/prefetch.hpp"
 #include "service/futures/completion_poll.hpp"
 #include "service/futures/standing.hpp"
 #include "service/http/retry_after.hpp"
@@ -140,6 +141,7 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
         operation.queue_reported(state, reason);
     }
     void on_standing() override { operation.on_standing(); }
+    void on_coming() const noexcept override { base::prefetch(&operation, sizeof operation); }
 
     SampleOperation& operation;
     Permit count;
@@ -484,7 +486,9 @@ void SampleOperation::retrieved(FutureResult result) {
 
 void SampleOperation::decode(FutureResult result) {
     if (result.size <= (result.protobuf ? decode_on_loop_bytes : decode_json_on_loop_bytes)) {
-        return decoded(decode_body(result.view(), result.protobuf), result.protobuf);
+        auto response = decode_body(result.view(), result.protobuf);
+        sampler_->shared().http().give_text(std::move(result.body));
+        return decoded(std::move(response), result.protobuf);
     }
     dispatched_->drop_request();
     enter_stage(Stage::decoding);
