@@ -486,7 +486,8 @@ public:
 
     void on_time() override {
         auto& scheduler = core_.scheduler_;
-        std::size_t steps = 0;
+        // Those of models that are unloaded already count too.
+        auto steps = core_.step_bytes_.size();
         for (auto const& [id, model] : core_.models_) steps += model.pending;
         if (steps > 0 && scheduler.now() < deadline_) {
             return scheduler.arm(*this, scheduler.now() + 20ms, Precision::exact);

@@ -161,6 +161,14 @@ TEST_F(TrainingOrder, AnswersARepeatedUnloadAsTheFirst) {
     EXPECT_EQ(text(result(id_of(again)), "model_id"), model);
 }
 
+TEST_F(TrainingOrder, ACleanStopWaitsForWhatAnUnloadedModelStillDoes) {
+    auto const pass = id_of(post("forward_backward", pass_body(model, 1)));
+    (void)post("unload_model", R"({"model_id":")" + model + R"("})");
+    server().stop(10s);
+    restart_server();
+    EXPECT_EQ(retrieve(pass).status, 200);
+}
+
 TEST_F(TrainingOrder, RefusesMoreAdaptersThanFit) {
     restart_server();
     server_options.limits.adapter_bytes = std::size_t{64} << 10U;
