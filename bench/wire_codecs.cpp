@@ -98,7 +98,7 @@ int main() {
     for (std::size_t const tokens : {std::size_t{256}, std::size_t{8'192}}) {
         auto const prompt = ModelInput::from_tokens(random_tokens(tokens, random));
         auto const encode = [&] {
-            return wire::encode_sample_tail(prompt, {.max_tokens = 64}, {}, false,
+            return wire::encode_sample_tail(prompt.chunks, {.max_tokens = 64}, {}, false,
                                             wire::Members::newest)
                 .size();
         };

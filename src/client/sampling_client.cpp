@@ -102,7 +102,7 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
     order.operation = operation;
     order.prompt_bytes = wire::estimate_prompt_bytes(prompt);
     order.prompt_length = known_length(prompt).value_or(-1);
-    order.prompt = std::move(prompt);
+    order.prompt = service::SamplePrompt{std::move(prompt)};
     order.settings = shared_settings(std::move(params), std::move(options));
     auto headers = client::trace_headers(sampler.shared().http(), propagator);
     if (headers.size() > 0 || waited || !is_default(call)) {
@@ -221,7 +221,7 @@ Future<void> SamplingClient::sample_stream(ModelInput prompt, SamplingParams par
         return make_failed_future<void>(Error{*std::move(problem)});
     }
     auto tail = std::make_shared<std::string const>(
-        wire::encode_sample_tail(prompt, params, {}, false, wire::Members::before_0_26));
+        wire::encode_sample_tail(prompt.chunks, params, {}, false, wire::Members::before_0_26));
     auto headers = client::trace_headers(sampler->shared().http(), impl_->propagator);
     auto reader = std::make_shared<ChunkReader>(std::move(on_chunk));
     Promise<void> promise{impl_->runtime};

@@ -208,11 +208,11 @@ std::optional<std::int64_t> known_length(ModelInput const& input) {
     return tokens ? std::optional{*tokens} : std::nullopt;
 }
 
-void write(JsonOut& json, ModelInput const& input) {
+void write(JsonOut& json, std::span<ModelInputChunk const> chunks) {
     json.open_object();
     json.key("chunks");
     json.open_array();
-    for (auto const& chunk : input.chunks) {
+    for (auto const& chunk : chunks) {
         json.open_object();
         std::visit(WriteChunk{json}, chunk);
         json.close_object();

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace tinkxx::wire {
 
@@ -19,6 +20,9 @@ namespace tinkxx::wire {
 [[nodiscard]] std::optional<std::int64_t> known_length(ModelInput const& input);
 
 /// `{"chunks":[…]}` (R-WIRE-02).
-void write(JsonOut& json, ModelInput const& input);
+void write(JsonOut& json, std::span<ModelInputChunk const> chunks);
+inline void write(JsonOut& json, ModelInput const& input) {
+    write(json, std::span<ModelInputChunk const>{input.chunks});
+}
 
 }  // namespace tinkxx::wire

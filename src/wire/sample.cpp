@@ -45,7 +45,7 @@ void write(JsonOut& json, SamplingParams const& params) {
 }
 
 // Large enough for most tails, so that they grow once.
-std::size_t tail_bytes(ModelInput const& prompt) {
+std::size_t tail_bytes(std::span<ModelInputChunk const> prompt) {
     struct Size {
         std::size_t operator()(EncodedTextChunk const& chunk) const {
             // Digits of the largest one, and a comma.
@@ -63,7 +63,7 @@ std::size_t tail_bytes(ModelInput const& prompt) {
         std::size_t operator()(DmelChunk const& chunk) const { return chunk.dmel.size() / 3 * 4; }
     };
     std::size_t bytes = 288;  // with the usual parameters
-    for (auto const& chunk : prompt.chunks) bytes += 32 + std::visit(Size{}, chunk);
+    for (auto const& chunk : prompt) bytes += 32 + std::visit(Size{}, chunk);
     return bytes;
 }
 
@@ -213,9 +213,9 @@ std::string encode_sample_head(std::string_view sampling_session_id, std::int64_
     return out;
 }
 
-std::string encode_sample_tail(ModelInput const& prompt, SamplingParams const& params,
-                               SampleOptions const& options, bool record_stability_info,
-                               Members members) {
+std::string encode_sample_tail(std::span<ModelInputChunk const> prompt,
+                               SamplingParams const& params, SampleOptions const& options,
+                               bool record_stability_info, Members members) {
     std::string out;
     out.reserve(tail_bytes(prompt));
     out += ',';

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,8 @@ enum class Members : std::uint8_t {
 /// attempts share. Head and tail, one after the other, are one JSON object.
 [[nodiscard]] std::string encode_sample_head(std::string_view sampling_session_id,
                                              std::int64_t seq_id);
-[[nodiscard]] std::string encode_sample_tail(ModelInput const& prompt, SamplingParams const& params,
+[[nodiscard]] std::string encode_sample_tail(std::span<ModelInputChunk const> prompt,
+                                             SamplingParams const& params,
                                              SampleOptions const& options,
                                              bool record_stability_info, Members members);
 

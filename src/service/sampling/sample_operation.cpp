@@ -35,6 +35,9 @@ constexpr std::int64_t recent_backoff_cost = 20;
 constexpr std::int64_t encode_on_loop_bytes = std::int64_t{32} * 1024;
 constexpr std::size_t decode_on_loop_bytes = std::size_t{64} * 1024;
 constexpr std::size_t decode_json_on_loop_bytes = std::size_t{16} * 1024;
+// Samples with such prompts are freed elsewhere too: the last one of a million gives gigabytes back
+// to the system.
+constexpr std::int64_t free_elsewhere_bytes = std::int64_t{4} * 1024;
 
 ErrorDetails with_note(Error const& error, RetryVerdict const& verdict) {
     auto details = error.details();
@@ -45,8 +48,9 @@ ErrorDetails with_note(Error const& error, RetryVerdict const& verdict) {
 
 std::shared_ptr<std::string const> encode_tail(SampleOrder const& order, bool stability,
                                                wire::Members members) {
-    return std::make_shared<std::string const>(wire::encode_sample_tail(
-        order.prompt, order.settings->params, order.settings->options, stability, members));
+    return std::make_shared<std::string const>(
+        wire::encode_sample_tail(order.prompt.chunks(), order.settings->params,
+                                 order.settings->options, stability, members));
 }
 
 /// Whether a request without the members newer than 0.25.0 would ask for the same.
@@ -636,7 +640,7 @@ void SampleOperation::drop_attempt() noexcept {
 }
 
 void SampleOperation::end(Result<SampleResponse> result) {
-    auto const keep_alive = std::move(self_);
+    auto keep_alive = std::move(self_);
     finished_ = true;
     // Accepted, and given up: the server may stop too (R-SAMP-42).
     bool const abandoned = !result && (result.error().kind() == ErrorKind::cancelled ||
@@ -658,6 +662,9 @@ void SampleOperation::end(Result<SampleResponse> result) {
         promise_.set_value(*std::move(result));
     } else {
         promise_.set_error(result.error());
+    }
+    if (order_.prompt_bytes >= free_elsewhere_bytes) {
+        sampler_->runtime().run_callback([last = std::move(keep_alive)] {});
     }
 }
 

@@ -14,8 +14,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
 namespace tinkxx::service {
 
@@ -36,11 +40,32 @@ struct SampleExtras {
     std::shared_ptr<PlaceWait> waited{};
 };
 
+/// The chunks of a prompt. Most have one, which is kept here: memory that a caller took for each of
+/// a million samples would come back all at once, where the loop ends them.
+class SamplePrompt {
+public:
+    SamplePrompt() = default;
+    explicit SamplePrompt(ModelInput input) {
+        if (input.chunks.size() == 1) {
+            chunks_ = std::move(input.chunks.front());
+        } else {
+            chunks_ = std::move(input.chunks);
+        }
+    }
+    [[nodiscard]] std::span<ModelInputChunk const> chunks() const noexcept {
+        if (auto const* const one = std::get_if<ModelInputChunk>(&chunks_)) return {one, 1};
+        return std::get<std::vector<ModelInputChunk>>(chunks_);
+    }
+
+private:
+    std::variant<std::vector<ModelInputChunk>, ModelInputChunk> chunks_{};
+};
+
 /// What a caller wants sampled. Checked already.
 struct SampleOrder {
     /// Names the call in messages: `sample` or `compute_logprobs`. Points to text that stays.
     std::string_view operation{"sample"};
-    ModelInput prompt{};
+    SamplePrompt prompt{};
     std::shared_ptr<SampleSettings const> settings{};
     /// Null for none.
     std::unique_ptr<SampleExtras const> extras{};

@@ -17,7 +17,7 @@ ModelInput const prompt = ModelInput::from_tokens({1, 2, 3});
 std::string body(SamplingParams const& params, SampleOptions const& options = {},
                  Members members = Members::newest, bool stability = false) {
     return encode_sample_head("S:sample:0", 7) +
-           encode_sample_tail(prompt, params, options, stability, members);
+           encode_sample_tail(prompt.chunks, params, options, stability, members);
 }
 
 std::string problem(ModelInput const& input, SamplingParams const& params,
@@ -105,7 +105,7 @@ TEST(SampleRequest, CarriesEveryKindOfChunk) {  // R-WIRE-02
             ImageChunk{.data = "PNG"}, DmelChunk{"\x04\x01\x02"},
             ImageAssetPointerChunk{.location = "asset://\xc3\xa9", .expected_tokens = 9},
             EncodedTextChunk{{std::numeric_limits<Token>::min(), 0}}, EncodedTextChunk{}}};
-    auto const tail = encode_sample_tail(mixed, {}, {}, false, Members::newest);
+    auto const tail = encode_sample_tail(mixed.chunks, {}, {}, false, Members::newest);
     EXPECT_EQ(boost::json::parse("{" + tail.substr(1)).at("prompt"),
               boost::json::parse(R"({"chunks": [
         {"data": "/9g=", "format": "jpeg", "expected_tokens": 2, "type": "image"},
@@ -125,7 +125,7 @@ TEST(SampleRequest, IsJsonWhateverTheArguments) {  // R-TEST-03
         SamplingParams const params{.seed = seed, .stop = bytes, .temperature = temperature};
         auto const json =
             boost::json::parse(encode_sample_head(session, 0) +
-                               encode_sample_tail(input, params, {}, true, Members::newest));
+                               encode_sample_tail(input.chunks, params, {}, true, Members::newest));
         auto const& image = json.at("prompt").at("chunks").as_array().at(tokens.empty() ? 0 : 1);
         RC_ASSERT(decode_base64(std::string_view{image.at("data").as_string()}) == bytes);
         RC_ASSERT(boost::json::value_to<std::uint64_t>(json.at("sampling_params").at("seed")) ==
