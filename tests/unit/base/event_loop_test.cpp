@@ -236,6 +236,16 @@ TEST(EventLoop, DestroysUnrunWhatIsPostedToAClosedLoop) {
     EXPECT_FALSE(ran);
 }
 
+TEST(EventLoop, CountsTheTimeInWhichItHadNothingToDo) {
+    EventLoop loop;
+    loop.post([] {});
+    loop.turn(1h);  // there is something, so it does not sleep
+    loop.turn(0ns);
+    EXPECT_EQ(loop.slept(), 0ns);
+    loop.turn(2ms);
+    EXPECT_GE(loop.slept(), 2ms);
+}
+
 TEST(EventLoop, DrawsTheSameChanceFromTheSameSeed) {  // R-CONV-02
     EventLoop one{7};
     EventLoop two{7};

@@ -101,6 +101,19 @@ TEST_F(Http2Connection, RespectsALowerLimitOfTheServer) {  // R-CONF-50
     for (auto& server : servers) EXPECT_LE(server.streams().size(), 7U);
 }
 
+TEST_F(Http2Connection, OpensMoreThanAFewConnectionsOnlyIfTheLoopHasTime) {
+    max_streams = 10;
+    for (int i = 0; i < 200; ++i) net.get();
+    for (int i = 0; i < 10; ++i) pump();  // it never sleeps meanwhile
+    EXPECT_EQ(net.peers().size(), 8U);
+    EXPECT_EQ(net.stats().active, 80U);
+    net.wait_until([this] {
+        for (auto& server : servers) server.pump();
+        return net.stats().active == 200U;
+    });
+    EXPECT_EQ(net.peers().size(), 20U);
+}
+
 TEST_F(Http2Connection, WaitsForAServerThatAllowsNoStreamsForNow) {
     max_streams = 0;
     auto& call = get();

@@ -132,6 +132,22 @@ struct HttpCallTest : ::testing::Test {
     std::shared_ptr<HttpContext> context{};
 };
 
+TEST_F(HttpCallTest, TheTextOfAnAnswerServesTheNextOneOfAboutItsSize) {
+    std::string text(3000, 'x');
+    auto const* const place = text.data();
+    context->give_text(std::move(text));
+    EXPECT_NE(context->take_text(100).data(), place);  // would hold thirty times what it needs
+    auto const again = context->take_text(2000);
+    EXPECT_EQ(again.data(), place);
+    EXPECT_EQ(again, "");
+    EXPECT_GE(context->take_text(5000).capacity(), 5000U);
+    std::string large(1'000'000, 'y');
+    auto const* const large_place = large.data();
+    context->give_text(std::move(large));
+    EXPECT_NE(context->take_text(900'000).data(),
+              large_place);  // not kept, or it would be for ever
+}
+
 TEST_F(HttpCallTest, DeliversAnAnswer) {
     fake->push(
         {.status = 201, .headers = {{"X-Y", "z"}}, .body = "hello", .pieces = 2, .delay = 2s});
