@@ -663,7 +663,7 @@ void SampleOperation::end(Result<SampleResponse> result) {
     } else {
         promise_.set_error(result.error());
     }
-    if (order_.prompt_bytes >= free_elsewhere_bytes) {
+    if (order_.prompt_bytes >= free_elsewhere_bytes && !sampler_->runtime().zero_thread()) {
         sampler_->runtime().run_callback([last = std::move(keep_alive)] {});
     }
 }

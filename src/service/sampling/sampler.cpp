@@ -25,7 +25,8 @@ std::shared_ptr<Sampler> Sampler::make(std::shared_ptr<SamplingShared> shared, S
     auto const let_go = [](Sampler* last) {
         std::unique_ptr<Sampler> owner{last};
         auto& core = last->runtime();
-        if (core.scheduler().on_loop() || !reaches_loop(core)) return;
+        // Without threads it may never be turned again, and would hold what is posted for ever.
+        if (core.zero_thread() || core.scheduler().on_loop() || !reaches_loop(core)) return;
         core.scheduler().post([owner = std::move(owner)] {});
     };
     return std::shared_ptr<Sampler>{new Sampler{std::move(shared), std::move(plan)}, let_go};
