@@ -49,13 +49,9 @@ ClientOptions client_options(std::string const& url) {
     return client;
 }
 
-/// A client with a runtime of its own, which ends before its handles go: its threads are not those
-/// of the server.
+/// A client with a runtime of its own: its threads are not those of the server.
 struct Client {
     explicit Client(std::string const& url) : service{client_options(url)} {}
-    ~Client() { Runtime{service.runtime()}.shutdown(); }
-    Client(Client const&) = delete;
-    Client& operator=(Client const&) = delete;
 
     ServiceClient service;
     SamplingClient sampler{service.create_sampling_client(model)};

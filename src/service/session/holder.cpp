@@ -157,6 +157,7 @@ std::string_view Holder::credential_identity() const noexcept { return credentia
 bool Holder::usable() {
     if (!resident_ && !ended_) {
         resident_ = true;
+        context_.set_owner(weak_from_this());
         runtime_->add(*this);  // ends at once if the runtime is shutting down
     }
     return !ended_;

@@ -30,6 +30,7 @@ void ServiceContext::detach(ServiceCall& call) noexcept {
 }
 
 void ServiceContext::close() noexcept {
+    auto const keep_alive = owner_.lock();
     if (!closed_ && resident_) http_->runtime().remove(*this);
     closed_ = true;
     while (newest_ != nullptr) newest_->shut();

@@ -5,6 +5,7 @@
 #include "service/telemetry/telemetry.hpp"
 
 #include <memory>
+#include <utility>
 
 namespace tinkxx::service {
 
@@ -23,6 +24,8 @@ public:
     [[nodiscard]] Telemetry* telemetry() const noexcept { return telemetry_; }
     void set_telemetry(Telemetry* telemetry) noexcept { telemetry_ = telemetry; }
 
+    /// What holds it, and may be let go of by the calls that are ended.
+    void set_owner(std::weak_ptr<void const> owner) noexcept { owner_ = std::move(owner); }
     /// Ends all calls, waiting or under way, with a cancellation error, and every later one too.
     void close() noexcept;
     /// Calls that wait for their next attempt.
@@ -36,6 +39,7 @@ private:
     void on_shutdown() noexcept override;
 
     std::shared_ptr<HttpContext> const http_;
+    std::weak_ptr<void const> owner_{};
     BillingPause billing_{};
     Telemetry* telemetry_{nullptr};
     ServiceCall* newest_{nullptr};

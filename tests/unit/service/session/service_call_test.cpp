@@ -381,5 +381,31 @@ TEST_F(ServiceCallTest, WhatIsMadeOnceFailsWhenAProxyRejectsIt) {  // R-RETRY-75
     EXPECT_EQ(fake->sent_count(), 1U);
 }
 
+TEST_F(ServiceCallTest, ACallThatIsEndedMayLetGoOfWhatHoldsTheContext) {
+    struct Owner {
+        explicit Owner(std::shared_ptr<HttpContext> shared) : context{std::move(shared)} {}
+        ServiceContext context;
+    };
+    fake->otherwise([](auto const&) { return Reply{.status = 503}; });
+    auto owner = std::make_shared<Owner>(http);
+    owner->context.set_owner(owner);
+    std::weak_ptr<Owner> const seen{owner};
+    Waiting first{owner->context};
+    Waiting second{owner->context};
+    first.call.start(order(), Repeat::submit_loop);
+    second.call.start(order(), Repeat::submit_loop);
+    clock->run_ready();  // both wait for their next attempts
+    bool there = false;
+    second.then = [&] {
+        owner.reset();
+        there = !seen.expired();
+    };
+    owner->context.close();
+    EXPECT_TRUE(there);
+    EXPECT_EQ(first.ends, 1);
+    EXPECT_EQ(second.ends, 1);
+    EXPECT_TRUE(seen.expired());
+}
+
 }  // namespace
 }  // namespace tinkxx::service
