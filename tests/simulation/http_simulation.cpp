@@ -5,29 +5,26 @@
 #include <tinkxx/testing/faulty_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "service/random.hpp"
+#include "simulation/seeded_world.hpp"
 
-#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace tinkxx::simulation {
 
 namespace {
 
 using namespace std::chrono_literals;
-using service::Random;
-
-struct Alarm final : Timer {
-    void on_time() override { action(); }
-    std::function<void()> action{};
-};
 
 struct UserCall {
     int id{0};
@@ -41,11 +38,19 @@ struct UserCall {
     int ends{0};
 };
 
-class World final : public Observer {
+class World final : public SeededWorld {
 public:
-    explicit World(std::uint64_t seed) : random_{seed}, clock_{make_clock(seed)} {
+    explicit World(std::uint64_t seed) : SeededWorld{seed} {
         fake_->otherwise([this](testing::SentRequest const& sent) { return serve(sent); });
-        faulty_ = std::make_shared<testing::FaultyTransport>(*clock_, fake_, draw_faults(seed));
+        auto const faults = simulation::draw_faults(random_, {.seed = seed,
+                                                              .drop_before = 0.3,
+                                                              .status = 0.4,
+                                                              .drop_after = 0.3,
+                                                              .duplicate = 0.3,
+                                                              .reset_body = 0.2,
+                                                              .trickle = 0.3,
+                                                              .delay = 0.5});
+        faulty_ = std::make_shared<testing::FaultyTransport>(*clock_, fake_, faults);
     }
 
     Outcome run() {
@@ -65,7 +70,7 @@ public:
         for (int i = 0; i < 100 && runtime_.poll(1min); ++i) {
         }
         check_the_rest();
-        count_faults();
+        count_faults(faulty_->counts());
         return std::move(outcome_);
     }
 
@@ -75,24 +80,6 @@ public:
     }
 
 private:
-    static std::shared_ptr<testing::ManualClock> make_clock(std::uint64_t seed) {
-        return std::make_shared<testing::ManualClock>(
-            testing::ManualClockOptions{.seed = seed, .auto_advance = true});
-    }
-
-    testing::FaultOptions draw_faults(std::uint64_t seed) {
-        // From calm to stormy.
-        auto const storm = random_.unit();
-        return {.seed = seed,
-                .drop_before = 0.3 * storm * random_.unit(),
-                .status = 0.4 * storm * random_.unit(),
-                .drop_after = 0.3 * storm * random_.unit(),
-                .duplicate = 0.3 * random_.unit(),
-                .reset_body = 0.2 * storm * random_.unit(),
-                .trickle = 0.3 * random_.unit(),
-                .delay = 0.5 * random_.unit()};
-    }
-
     void make_clients() {
         auto const count = 1 + random_.next() % 3;
         for (std::size_t i = 0; i < count; ++i) {
@@ -101,17 +88,17 @@ private:
             options.api_key = "tml-client-" + std::to_string(i);
             options.transport = faulty_;
             options.runtime = runtime_;
-            options.observers = {std::shared_ptr<Observer>{this, [](Observer*) {}}};
+            options.observers = {as_observer()};
             options.log = silent_log();
             clients_.emplace_back(std::in_place, std::move(options));
         }
-        if (random_.unit() < 0.2) {
+        if (chance(0.2)) {
             close_.action = [this] {
                 note("close 0");
                 clients_.front()->close();
                 closed_ = true;
             };
-            arm(close_, random_span(60s));
+            arm(close_, span(60s));
         }
     }
 
@@ -123,15 +110,15 @@ private:
             call.client = random_.next() % clients_.size();
             call.max_retries = static_cast<int>(random_.next() % 11);
             call.begin.action = [this, &call] { begin(call); };
-            arm(call.begin, random_span(30s));
-            if (random_.unit() < 0.15) {
+            arm(call.begin, span(30s));
+            if (chance(0.15)) {
                 call.give_up.action = [this, &call] {
                     if (call.ends > 0 || !call.watched.valid()) return;
                     note("cancel " + std::to_string(call.id));
                     call.cancelled = true;
                     call.watched.cancel();
                 };
-                arm(call.give_up, random_span(90s));
+                arm(call.give_up, span(90s));
             }
         }
         open_ = static_cast<int>(calls_.size());
@@ -204,7 +191,7 @@ private:
 
         auto const mood = random_.unit();
         testing::Reply reply;
-        reply.delay = random_span(500ms);
+        reply.delay = span(500ms);
         if (mood < 0.05) return std::nullopt;  // never answers
         if (mood < 0.15) {
             reply.status = mood < 0.10 ? 503 : 429;
@@ -218,7 +205,7 @@ private:
         } else {
             reply.body = answer_to(call);
             reply.pieces = 1 + random_.next() % 3;
-            if (mood > 0.95) reply.delay = random_span(20s);
+            if (mood > 0.95) reply.delay = span(20s);
         }
         return reply;
     }
@@ -247,43 +234,10 @@ private:
         if (open > faulty_->counts().duplicate) problem("calls were left open at the server");
     }
 
-    void count_faults() {
-        auto const& c = faulty_->counts();
-        for (auto const& [name, times] : {std::pair{"drop_before", c.drop_before},
-                                          {"status", c.status},
-                                          {"drop_after", c.drop_after},
-                                          {"duplicate", c.duplicate},
-                                          {"reset_body", c.reset_body},
-                                          {"trickle", c.trickle},
-                                          {"delay", c.delay}}) {
-            outcome_.occurred[std::string{"fault: "} + name] += times;
-            outcome_.faults += times;
-        }
-    }
-
-    std::chrono::nanoseconds random_span(std::chrono::nanoseconds most) {
-        return std::chrono::nanoseconds{
-            static_cast<std::int64_t>(random_.next() % static_cast<std::uint64_t>(most.count()))};
-    }
-    void arm(Timer& timer, std::chrono::nanoseconds after) {
-        clock_->arm(timer, clock_->now() + after, Precision::exact);
-    }
-    void note(std::string const& what) {
-        outcome_.trace +=
-            std::to_string(clock_->now().time_since_epoch().count()) + ' ' + what + '\n';
-    }
-    void problem(std::string what) {
-        note("PROBLEM " + what);
-        outcome_.problems.push_back(std::move(what));
-    }
-
-    Random random_;
-    Outcome outcome_{};
-    std::shared_ptr<testing::ManualClock> clock_;
     std::shared_ptr<testing::FakeTransport> fake_{
         std::make_shared<testing::FakeTransport>(*clock_)};
     std::shared_ptr<testing::FaultyTransport> faulty_{};
-    Runtime runtime_{RuntimeOptions{.threads = 0, .scheduler = clock_, .log = silent_log()}};
+    Runtime runtime_{make_runtime()};
     std::vector<std::optional<HttpClient>> clients_{};
     std::deque<UserCall> calls_{};
     Alarm close_{};

@@ -65,18 +65,6 @@ void World::on_served(Served const& served) {
     if (may_die() && chance(save ? 0.1 : 0.003)) host_->crash_after(1 + below(12));
 }
 
-testing::FaultOptions World::draw_faults() {
-    auto const storm = random_.unit();
-    return {.seed = seed_,
-            .drop_before = 0.1 * storm * random_.unit(),
-            .status = 0.1 * storm * random_.unit(),
-            .drop_after = 0.1 * storm * random_.unit(),
-            .duplicate = 0.2 * random_.unit(),
-            .reset_body = 0.1 * storm * random_.unit(),
-            .trickle = 0.2 * random_.unit(),
-            .delay = 0.3 * random_.unit()};
-}
-
 void World::make_clients() {
     auto const clients = chance(0.3) ? 2U : 1U;
     for (std::size_t i = 0; i < clients; ++i) {
@@ -89,7 +77,7 @@ void World::make_clients() {
         options.project_id = "simulation";
         options.runtime = *runtime_;
         options.telemetry = chance(0.2);
-        options.observers = {std::shared_ptr<Observer>{this, [](Observer*) {}}};
+        options.observers = {as_observer()};
         options.log = silent_log();
         options.otel_propagate = true;
         options.trace_propagator = [this] {
@@ -194,7 +182,7 @@ bool World::explained(UserCall const& call, Error const& error) {
         lose(call);
         return true;
     }
-    if (call.what == What::create && host_->life() != call.life && (gone || status == 409)) {
+    if (call.what == What::create && host_->life() != call.life && gone) {
         count("end: model lost before it was made");
         return true;
     }
@@ -363,25 +351,6 @@ void World::check_result(UserCall const& call) {
             }
         }
     }
-}
-
-void World::count_faults(testing::FaultCounts const& c) {
-    for (auto const& [name, times] : {std::pair{"drop_before", c.drop_before},
-                                      {"status", c.status},
-                                      {"drop_after", c.drop_after},
-                                      {"duplicate", c.duplicate},
-                                      {"reset_body", c.reset_body},
-                                      {"trickle", c.trickle},
-                                      {"delay", c.delay}}) {
-        outcome_.occurred[std::string{"fault: "} + name] += times;
-        outcome_.faults += times;
-    }
-}
-
-void World::at(nanoseconds after, std::function<void()> action) {
-    auto& alarm = alarms_.emplace_back();
-    alarm.action = std::move(action);
-    arm(alarm, after);
 }
 
 // What goes over the wire ------------------------------------------------------------------------

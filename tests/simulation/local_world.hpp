@@ -4,18 +4,17 @@
 #include <tinkxx/testing/faulty_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "service/random.hpp"
 #include "simulation/local_host.hpp"
 #include "simulation/local_judge.hpp"
 #include "simulation/outcome.hpp"
 #include "simulation/sampling_recorder.hpp"
+#include "simulation/seeded_world.hpp"
 #include "simulation/training_model.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -24,9 +23,6 @@
 #include <vector>
 
 namespace tinkxx::simulation::local_world {
-
-using service::Random;
-using std::chrono::nanoseconds;
 
 enum class What : std::uint8_t {
     create,
@@ -113,12 +109,10 @@ private:
 };
 
 /// One seed of what `local_simulation.hpp` tells of.
-class World final : public Observer, private ServerWatch {
+class World final : public SeededWorld, private ServerWatch {
 public:
     explicit World(std::uint64_t seed)
-        : seed_{seed},
-          random_{seed},
-          clock_{make_clock(seed)},
+        : SeededWorld{seed},
           judge_{*clock_, server_options().fetched_keep,
                  [this](std::string what) { problem(std::move(what)); }, outcome_.occurred},
           host_{std::make_shared<LocalHost>(seed, *clock_, server_options(),
@@ -126,28 +120,9 @@ public:
                                             [this](std::string const& what) { note(what); })} {}
 
     Outcome run();
-    void on_stage(StageEvent const& event) override {
-        count("stage: " + std::string{to_string(event.stage)});
-    }
-    [[nodiscard]] bool wants_stages() const noexcept override { return true; }
-
-    [[nodiscard]] TimePoint now() const { return clock_->now(); }
-    void note(std::string const& what) {
-        outcome_.trace +=
-            std::to_string(now().time_since_epoch().count() / 1000) + ' ' + what + '\n';
-    }
 
 private:
-    static std::shared_ptr<testing::ManualClock> make_clock(std::uint64_t seed) {
-        return std::make_shared<testing::ManualClock>(
-            testing::ManualClockOptions{.seed = seed, .auto_advance = true});
-    }
     local::ServerOptions server_options();
-    void problem(std::string what) {
-        note("PROBLEM " + what);
-        outcome_.problems.push_back(std::move(what));
-    }
-    void count(std::string const& what) { ++outcome_.occurred[what]; }
 
     // The world ----------------------------------------------------------------------------------
 
@@ -157,7 +132,6 @@ private:
 
     [[nodiscard]] bool may_die() const { return !calm_ && host_->life() <= 4; }
 
-    testing::FaultOptions draw_faults();
     void make_clients();
     void make_scripts();
 
@@ -207,25 +181,8 @@ private:
 
     void judge();
     void check_result(UserCall const& call);
-    void count_faults(testing::FaultCounts const& c);
 
-    bool chance(double probability) { return random_.unit() < probability; }
-    std::int64_t below(std::uint64_t bound) {
-        return static_cast<std::int64_t>(random_.next() % bound);
-    }
-    nanoseconds span(nanoseconds most) {
-        return nanoseconds{below(static_cast<std::uint64_t>(most.count()))};
-    }
-    void arm(Timer& timer, nanoseconds after) {
-        clock_->arm(timer, clock_->now() + after, Precision::exact);
-    }
-    void at(nanoseconds after, std::function<void()> action);
-
-    std::uint64_t const seed_;
-    Random random_;
-    Outcome outcome_{};
     ScratchFolder folder_{};
-    std::shared_ptr<testing::ManualClock> clock_;
     TimePoint start_{clock_->now()};
     LocalJudge judge_;
     std::shared_ptr<LocalHost> host_;
@@ -233,12 +190,10 @@ private:
     std::string mark_{};
     std::deque<Script> scripts_{};
     std::deque<Client> clients_{};
-    std::deque<Alarm> alarms_{};
     /// Checkpoints of training that were acknowledged, and will not be overwritten.
     std::vector<std::string> saved_{};
     // Ends before what its clients use.
-    std::optional<Runtime> runtime_{
-        Runtime{RuntimeOptions{.threads = 0, .scheduler = clock_, .log = silent_log()}}};
+    std::optional<Runtime> runtime_{make_runtime()};
     nanoseconds storm_{0};
     int open_{0};
     /// Calls that may be given up, and so may leave others waiting for their numbers.

@@ -4,6 +4,7 @@
 #include <tinkxx/testing/manual_clock.hpp>
 
 #include "service/random.hpp"
+#include "simulation/alarm.hpp"
 #include "simulation/outcome.hpp"
 #include "simulation/training_wire.hpp"
 
@@ -23,14 +24,6 @@ namespace tinkxx::simulation {
 
 /// The header line by which the simulation marks the requests of a call.
 inline constexpr std::string_view mark_line = "traceparent";
-
-struct Alarm final : Timer {
-    void on_time() override {
-        auto const keep = action;
-        keep();
-    }
-    std::function<void()> action{};
-};
 
 /// What kind of server it is, drawn by seed.
 struct TrainingNature {

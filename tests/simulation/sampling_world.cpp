@@ -1,0 +1,463 @@
+#include "simulation/sampling_world.hpp"
+
+#include <array>
+
+namespace tinkxx::simulation::sampling_world {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Within this time all that is outstanding ends once the faults have: an unanswered request takes
+/// a minute, and so does the longest wait that a server may ask for; a few of them can follow each
+/// other, and calls that wait for a slot come one after the other.
+constexpr auto settling = 10min;
+
+}  // namespace
+
+Outcome World::run() {
+    storm_ = chance(0.1) ? 15min : 10s + span(170s);
+    make_users();
+    make_calls();
+    make_weather();
+    auto const start = clock_->now();
+    while (open_ > 0 && !ended_) {
+        runtime_->poll(1h);
+        if (std::exchange(shut_down_, false)) shut_down();
+        if (clock_->now() - start > storm_ + settling) {
+            report_hanging();
+            break;
+        }
+    }
+    if (!ended_) wind_up();
+    for (auto const& call : calls_) {
+        if (call.ends != (call.begun ? 1 : 0)) {
+            problem("call " + std::to_string(call.id) + " ended " + std::to_string(call.ends) +
+                    " times");
+        }
+    }
+    collect_complaints();
+    count_faults(faulty_->counts());
+    return std::move(outcome_);
+}
+
+void World::on_attempt_retry(AttemptRetryEvent const& event) {
+    count("attempt made again");
+    if (event.delay < 0s || event.delay > 10s) problem("a wait out of bounds");
+}
+
+RetryConfig World::draw_retry() {
+    RetryConfig retry;
+    if (chance(0.2)) retry.max_connections = 1 + static_cast<std::int64_t>(random_.next() % 5);
+    if (chance(0.15)) retry.max_retries = static_cast<std::int64_t>(random_.next() % 4);
+    if (chance(0.1)) retry.enable_retry_logic = false;
+    if (chance(0.1)) retry.progress_timeout = 20s;
+    return retry;
+}
+
+void World::make_users() {
+    auto const users = chance(0.3) ? 2U : 1U;
+    bool const same_url = chance(0.7);
+    bool const same_key = chance(0.6);
+    for (std::size_t i = 0; i < users; ++i) {
+        auto& user = users_.emplace_back(*this, i);
+        auto const number = std::to_string(i);
+        user.url = "http://service-" + (same_url ? "0" : number);
+        user.key = std::string{key_mark} + (same_key ? "0" : number);
+        auto& service = services_[user.url];
+        if (!service) {
+            service = std::make_unique<ModelService>(user.url.substr(7), seed_ * 2 + i, *clock_,
+                                                     outcome_.occurred);
+        }
+        user.service = service.get();
+        user.gate = &gates_[user.url + ' ' + user.key];
+        user.connect(*clock_, faulty_);
+        ClientOptions options;
+        options.base_url = user.url;
+        options.api_key = user.key;
+        options.transport = user.recorder;
+        options.runtime = *runtime_;
+        options.telemetry = chance(0.5);
+        options.max_retries = chance(0.2) ? 2 : 10;
+        options.observers = {as_observer()};
+        options.log_level = LogLevel::debug;
+        options.log = [this](LogLevel, std::string_view line) {
+            if (tells_a_secret(line)) problem("a log line tells a secret: " + std::string{line});
+        };
+        if (chance(0.3)) user.limits.count = 1 + static_cast<std::int64_t>(random_.next() % 6);
+        if (chance(0.3)) {
+            user.limits.throttled = 1 + static_cast<std::int64_t>(random_.next() % 3);
+        }
+        if (chance(0.1)) {
+            user.limits.bytes = 1 + static_cast<std::int64_t>(random_.next() % 300);
+        }
+        options.dispatch = user.limits;
+        if (chance(0.1)) options.deadline = 200s;
+        if (chance(0.1)) options.poll_backoff = ExponentialPollBackoff{};
+        default_deadline_.push_back(options.deadline);
+        user.client.emplace(std::move(options));
+        auto const samplers = 1 + random_.next() % 4;
+        for (std::size_t n = 0; n < samplers; ++n) {
+            user.configs.push_back(draw_retry());
+            auto const model = n % 2 == 0 ? "org/tiny" : "tinker://run/sampler_weights/a";
+            user.samplers.emplace_back(
+                user.client->create_sampling_client(model, user.configs.back()));
+        }
+    }
+}
+
+void World::make_calls() {
+    auto const count = 5 + random_.next() % 45;
+    for (std::size_t i = 0; i < count; ++i) {
+        auto& call = calls_.emplace_back();
+        call.id = static_cast<int>(i);
+        call.client = random_.next() % users_.size();
+        auto& user = users_[call.client];
+        call.sampler = random_.next() % user.samplers.size();
+        call.tokens = 1 + static_cast<int>(random_.next() % 40);
+        if (chance(0.02)) call.tokens = 14'000;  // written aside, and a longer backoff
+        call.samples = 1 + static_cast<std::int64_t>(random_.next() % 3);
+        call.logprobs = call.tokens < 100 && chance(0.1);
+        if (chance(0.1)) call.deadline = 1s + std::chrono::milliseconds{random_.next() % 60'000};
+        if (chance(0.1)) call.retry.max_retries = static_cast<std::int64_t>(random_.next() % 3);
+        if (chance(0.05)) call.retry.enable_retry_logic = chance(0.5);
+        call.config = call.retry.over(user.configs[call.sampler]);
+        call.begin.action = [this, &call] { begin(call); };
+        // Some come together, as they do in a batch.
+        arm(call.begin, chance(0.5) ? storm_ / 4 : span(storm_));
+        if (chance(0.12)) {
+            call.give_up.action = [this, &call] {
+                if (call.ends > 0 || !call.watched.valid()) return;
+                note("cancel " + std::to_string(call.id));
+                call.cancelled = true;
+                call.watched.cancel();
+            };
+            arm(call.give_up, span(storm_ + 30s));
+        }
+    }
+    open_ = static_cast<int>(calls_.size());
+}
+
+void World::make_weather() {
+    at(storm_, [this] {
+        note("calm");
+        faulty_->set_options({.seed = seed_});
+        for (auto& [url, service] : services_) service->calm();
+    });
+    for (auto& [url, service] : services_) {
+        if (chance(0.3)) at(span(storm_), [&service = *service] { service.restart(); });
+        if (chance(0.25)) {
+            auto const from = span(storm_);
+            at(from, [&service = *service] { service.block_billing(true); });
+            at(from + span(60s), [&service = *service] { service.block_billing(false); });
+        }
+    }
+    if (chance(0.2)) {
+        at(span(storm_), [this] {
+            count("fault: wall clock set");
+            clock_->set_wall(clock_->wall() + (chance(0.5) ? 1 : -1) * span(3h));
+        });
+    }
+    for (auto& user : users_) {
+        for (int i = 0; i < 4; ++i) at(span(storm_ + 20s), [this, &user] { look(user); });
+        if (chance(0.15))
+            at(span(storm_), [this, &user] {
+                if (!judging_) close(user);
+            });
+        if (chance(0.1))
+            at(span(storm_), [this, &user] {
+                if (!judging_) drop(user);
+            });
+    }
+    if (chance(0.05)) at(span(storm_), [this] { shut_down_ = true; });
+}
+
+void World::begin(UserCall& call) {
+    auto& user = users_[call.client];
+    auto const& sampler = user.samplers[call.sampler];
+    if (!sampler) {  // it was dropped
+        --open_;
+        return;
+    }
+    note("begin " + std::to_string(call.id));
+    call.begun = now();
+    std::vector<Token> tokens(static_cast<std::size_t>(call.tokens), 7);
+    tokens.front() = call.id;
+    auto prompt = ModelInput::from_tokens(std::move(tokens));
+    CallOptions options;
+    options.retry = call.retry;
+    options.deadline = call.deadline;
+    ++outcome_.calls;
+    if (call.logprobs) {
+        call.watched =
+            sampler->compute_logprobs(std::move(prompt), 0, std::move(options))
+                .then_result(
+                    [this, &call](Result<std::vector<std::optional<float>>> const& result) {
+                        if (result && result->size() != static_cast<std::size_t>(call.tokens)) {
+                            problem("logprobs of another prompt");
+                        }
+                        end(call, result ? std::nullopt : std::optional{result.error()});
+                    });
+        return;
+    }
+    SampleOptions wanted;
+    wanted.num_samples = call.samples;
+    call.watched = sampler
+                       ->sample(std::move(prompt), SamplingParams{.max_tokens = 4},
+                                std::move(wanted), std::move(options))
+                       .then_result([this, &call](Result<SampleResponse> const& result) {
+                           if (result) check_answer(call, *result);
+                           end(call, result ? std::nullopt : std::optional{result.error()});
+                       });
+}
+
+void World::check_answer(UserCall const& call, SampleResponse const& answer) {
+    bool fits = static_cast<std::int64_t>(answer.sequences.size()) == call.samples;
+    for (std::size_t i = 0; fits && i < answer.sequences.size(); ++i) {
+        auto const& tokens = answer.sequences[i].tokens;
+        fits = tokens == std::vector<Token>{call.id, static_cast<Token>(i)};
+    }
+    if (!fits) problem("an answer went to the wrong call");
+}
+
+void World::end(UserCall& call, std::optional<Error> const& error) {
+    if (++call.ends > 1) return problem("call " + std::to_string(call.id) + " ended twice");
+    --open_;
+    call.over = now();
+    auto const name = std::to_string(call.id);
+    auto const limit = deadline_of(call);
+    if (limit.count() > 0 && now() - *call.begun > limit) {
+        problem("call " + name + " went on after its deadline");
+    }
+    if (!error) {
+        note("done " + name);
+        ++outcome_.succeeded;
+        return;
+    }
+    note("failed " + name + ' ' + error->what());
+    if (tells_a_secret(error->what()) || tells_a_secret(error->body())) {
+        problem("an error tells a secret");
+    }
+    for (auto const* lines : {&error->details().headers, &error->details().request_headers}) {
+        for (auto const& [line, value] : *lines) {
+            if (tells_a_secret(value)) problem("an error tells a secret in " + line);
+        }
+    }
+    if (!explained(call, *error)) {
+        problem("call " + name + " failed for no reason: " + error->what());
+    }
+}
+
+bool World::explained(UserCall& call, Error const& error) {
+    auto const& user = users_[call.client];
+    std::string_view const text = error.what();
+    if (error.kind() == ErrorKind::cancelled || error.kind() == ErrorKind::closed) {
+        ++outcome_.cancelled;
+        call.given_up = true;
+        count("end: " + std::string{to_string(error.kind())});
+        return call.cancelled || user.closed || ended_;
+    }
+    ++outcome_.failed;
+    if (error.kind() == ErrorKind::timeout && text.find("its deadline") != text.npos) {
+        call.given_up = true;
+        count("end: deadline");
+        return deadline_of(call).count() > 0;
+    }
+    if (text.find("appear stuck") != text.npos) {
+        call.given_up = true;
+        count("end: stuck");
+        return call.config.progress_timeout < 2h && call.config.enable_stuck_detection &&
+               user.service->nature().stuck_detection;
+    }
+    if (error.details().attempts == 0) {
+        count("end: no sampler");
+        return true;  // the start-up has its own limits
+    }
+    auto const status = error.http_status().value_or(0);
+    bool const passing = error.kind() == ErrorKind::timeout ||
+                         error.kind() == ErrorKind::connection ||
+                         error.kind() == ErrorKind::promise_lost ||
+                         (error.kind() == ErrorKind::status &&
+                          (status == 408 || status == 409 || status == 429 || status >= 500));
+    if (!passing) {
+        count("end: " + std::string{to_string(error.kind())});
+        return true;
+    }
+    count("end: retries spent");
+    bool const bypassed = user.service->nature().no_retries && !call.logprobs;
+    return call.config.max_retries || !call.config.enable_retry_logic || bypassed;
+}
+
+void World::look(User& user) {
+    if (!user.client || ended_ || judging_) return;
+    count("looked");
+    ++open_;
+    (void)user.client->status().then_result([this, &user](Result<ServiceStatus> const& status) {
+        --open_;
+        if (!status) return problem("no status: " + std::string{status.error().what()});
+        check_status(user, *status);
+    });
+    auto const& sampler = user.samplers[random_.next() % user.samplers.size()];
+    if (!sampler || user.closed) return;
+    ++open_;
+    (void)sampler->stats().then_result([this](Result<SamplerStats> const& stats) {
+        --open_;
+        if (stats && (stats->waiting < 0 || stats->in_progress < 0)) {
+            problem("counters of a sampler below zero");
+        }
+    });
+    if (!chance(0.3)) return;
+    ++open_;
+    (void)sampler->get_base_model().then_result([this](Result<std::string> const&) { --open_; });
+}
+
+void World::check_status(User const& user, ServiceStatus const& status) {
+    std::map<Stage, std::int64_t> standing;
+    for (auto const& each : status.pending) {
+        ++standing[each.stage];
+        count("status: " + std::string{to_string(each.stage)});
+        auto const text = to_string(each);
+        if (to_string(each.stage) == "unknown") problem("a stage that has no name: " + text);
+        if (each.in_stage < 0s || each.age < each.in_stage) problem("odd times: " + text);
+        if (each.ends_in && *each.ends_in < 0s) problem("a wait that is over: " + text);
+        constexpr std::array timed{Stage::backing_off, Stage::billing_pause,
+                                   Stage::waiting_to_submit, Stage::waiting_to_poll,
+                                   Stage::waiting_to_retry};
+        bool const waits = std::ranges::find(timed, each.stage) != timed.end();
+        if (waits && !each.ends_in) problem("a wait without an end: " + text);
+        if (waits && each.why.empty()) problem("a wait without a reason: " + text);
+        if (tells_a_secret(text)) problem("a status tells a secret: " + text);
+    }
+    auto const queued = [&](Stage stage, LimitStatus const& limit, char const* name) {
+        if (standing[stage] != limit.waiting) {
+            problem(std::string{"the queue for "} + name + " does not fit those who wait");
+        }
+    };
+    queued(Stage::waiting_for_count, status.count, "submits");
+    queued(Stage::throttled, status.throttled, "throttled submits");
+    queued(Stage::waiting_for_bytes, status.bytes, "bytes");
+    queued(Stage::waiting_for_download, status.download, "downloads");
+    if (status.count.free && *status.count.free < 0) problem("more submits than allowed");
+    if (status.backoff.active && !user.gate->may.closed(now())) {
+        problem("a backoff that nobody asked for");
+    }
+}
+
+void World::close(User& user) {
+    if (!user.client || user.closed || ended_) return;
+    note("close " + std::to_string(user.index_));
+    count("closed");
+    user.closed = true;
+    bool const finish = chance(0.4);
+    user.finishing = finish;
+    // Just before the close begins, which is put into the same queue.
+    clock_->post([&user] { user.closing = !user.finishing; });
+    (void)(finish ? user.client->close(CloseReason::success) : user.client->close());
+}
+
+void World::drop(User& user) {
+    if (ended_) return;
+    note("drop " + std::to_string(user.index_));
+    count("dropped");
+    user.dropped = true;
+    user.samplers.assign(user.samplers.size(), std::nullopt);
+    user.client.reset();
+}
+
+void World::shut_down() {
+    note("shutdown");
+    count("shut down");
+    ended_ = true;
+    runtime_->shutdown();
+    for (auto& call : calls_) {
+        if (!call.begun || call.ends > 0) continue;
+        auto const ended = call.watched.wait_for(0ms);
+        if (!ended) problem("call " + std::to_string(call.id) + " survived the shutdown");
+        if (ended && call.ends == 0) {
+            ++call.ends;  // its continuation was dropped with the loop
+            ++outcome_.cancelled;
+        }
+    }
+    for (auto& user : users_) {
+        if (user.recorder->open() > 0) problem("a request survived the shutdown");
+    }
+}
+
+void World::wind_up() {
+    judging_ = true;
+    for (auto& user : users_) {
+        if (user.client && !user.closed && outcome_.problems.empty()) check_rest(user);
+    }
+    for (auto& user : users_) {
+        if (user.client) close(user);
+        user.samplers.clear();
+        user.client.reset();
+    }
+    auto const start = now();
+    while (now() - start < 8min && runtime_->poll(1min)) {
+    }
+    for (auto& user : users_) {
+        if (user.recorder->open() > 0) problem("requests were left open");
+        if (user.last_request && *user.last_request > start + 6min) {
+            problem("a client that is gone still makes requests");
+        }
+    }
+}
+
+void World::check_rest(User& user) {
+    auto const status = user.client->status().get();
+    if (!status.pending.empty()) problem("pending: " + to_string(status.pending.front()));
+    if (!status.count.free) return;  // it never came to sampling
+    auto const back = [&](LimitStatus const& limit, std::int64_t all, char const* name) {
+        if (limit.free != all || limit.waiting != 0) {
+            problem(std::string{name} + ": " + std::to_string(limit.free.value_or(-1)) +
+                    " came back of " + std::to_string(all));
+        }
+    };
+    back(status.count, user.limits.count.value_or(400), "submits");
+    back(status.throttled, user.limits.throttled.value_or(10), "throttled submits");
+    back(status.bytes, user.byte_budget(), "bytes");
+    back(status.download, user.download_budget(), "download bytes");
+    for (std::size_t i = 0; i < user.samplers.size(); ++i) check_sampler(user, i);
+}
+
+void World::check_sampler(User& user, std::size_t index) {
+    auto const used = std::ranges::any_of(calls_, [&](UserCall const& call) {
+        return call.client == user.index_ && call.sampler == index && call.begun;
+    });
+    if (!used) return;
+    auto const id = user.samplers[index]->sampling_session_id().result();
+    if (!id) return;  // its creation failed, again
+    auto const stats = user.samplers[index]->stats().get();
+    if (stats.waiting != 0 || stats.in_progress != 0) {
+        problem("a sampler still counts calls that are over");
+    }
+    auto const found = user.numbers().find(*id);
+    auto const sent = found == user.numbers().end()
+                          ? std::int64_t{0}
+                          : static_cast<std::int64_t>(found->second.size());
+    if (found != user.numbers().end() && *found->second.begin() < 0) problem("a number below 0");
+    std::int64_t given_up = 0;
+    for (auto const& call : calls_) {
+        if (call.client == user.index_ && call.sampler == index && call.begun) {
+            given_up += call.given_up ? 1 : 0;
+        }
+    }
+    if (stats.next_sequence_id < sent || stats.next_sequence_id - sent > given_up) {
+        problem("sequence ids of " + *id + ": " + std::to_string(stats.next_sequence_id) +
+                " taken, " + std::to_string(sent) + " sent, " + std::to_string(given_up) +
+                " given up");
+    }
+}
+
+void World::report_hanging() {
+    problem(std::to_string(open_) + " calls were still open " +
+            std::to_string(std::chrono::duration_cast<std::chrono::minutes>(settling).count()) +
+            " minutes after the last fault");
+    for (auto& user : users_) {
+        if (!user.client) continue;
+        for (auto const& each : user.client->status().get().pending) note(to_string(each));
+    }
+}
+
+}  // namespace tinkxx::simulation::sampling_world

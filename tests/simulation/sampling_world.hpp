@@ -1,0 +1,260 @@
+#pragma once
+
+#include <tinkxx/service_client.hpp>
+#include <tinkxx/testing/fake_transport.hpp>
+#include <tinkxx/testing/faulty_transport.hpp>
+#include <tinkxx/testing/manual_clock.hpp>
+
+#include "simulation/sampling_model.hpp"
+#include "simulation/sampling_recorder.hpp"
+#include "simulation/seeded_world.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tinkxx::simulation::sampling_world {
+
+inline constexpr std::string_view key_mark = "tml-secret-";
+inline constexpr std::string_view token_mark = "tokenhead.";
+
+inline bool tells_a_secret(std::string_view text) {
+    return text.find(key_mark) != std::string_view::npos ||
+           text.find(token_mark) != std::string_view::npos;
+}
+
+struct UserCall {
+    int id{0};
+    std::size_t client{0};
+    std::size_t sampler{0};
+    int tokens{1};
+    std::int64_t samples{1};
+    bool logprobs{false};
+    std::chrono::milliseconds deadline{0};
+    RetryOverrides retry{};
+    RetryConfig config{};  ///< with the overrides
+    Alarm begin{};
+    Alarm give_up{};
+    Future<void> watched{};
+    std::optional<TimePoint> begun{};
+    std::optional<TimePoint> over{};
+    bool cancelled{false};
+    bool given_up{false};  ///< its last attempt may never have been sent
+    int ends{0};
+    std::string attempt{};  ///< the newest one that was sent
+
+    [[nodiscard]] std::int64_t bytes() const { return std::int64_t{10} * tokens; }
+};
+
+/// What the answers say about the gate of one endpoint and key (R-SAMP-30..36).
+struct GateModel {
+    void close(TimePoint now, nanoseconds duration) {
+        set = now;
+        until = std::max(until.value_or(now + duration), now + duration);
+        remembered = std::max(remembered.value_or(*until), *until);
+    }
+    void accepted(TimePoint sent) {
+        if (until && sent > set) until.reset();
+    }
+    [[nodiscard]] bool closed(TimePoint now) const { return until && now < *until; }
+    [[nodiscard]] bool recent(TimePoint now) const {
+        return remembered && now < *remembered + std::chrono::seconds{10};
+    }
+
+    TimePoint set{};
+    std::optional<TimePoint> until{};
+    std::optional<TimePoint> remembered{};
+};
+
+/// The gate as the service sees it, by when requests were sent, and as the client may see it: for
+/// it the repeats of the submit loop were sent when the loop began.
+struct Gates {
+    void close(TimePoint now, nanoseconds duration) {
+        must.close(now, duration);
+        may.close(now, duration);
+    }
+
+    GateModel must{};
+    GateModel may{};
+};
+
+struct Attempt {
+    int call{0};
+    std::string body{};
+    std::optional<int> last{};  ///< status of the last answer; 0: none came
+    TimePoint loop_began{};     ///< the submit loop that made the last submit
+    bool open{false};
+    bool throttled{false};
+    bool accepted{false};
+    bool lost{false};
+};
+
+struct Polls {
+    bool open{false};
+    bool answered{false};  ///< with a result or a failure that is final
+    bool sized{false};     ///< the last answer told the size, so the next may follow at once
+    std::optional<TimePoint> last{};
+};
+
+struct CompletionPolls {
+    bool open{false};
+    bool moved{false};
+    std::int64_t cursor{0};
+    std::optional<TimePoint> last{};
+};
+
+class World;
+
+/// A service client, what it was told, and what it made of that.
+class User final : private Traffic {
+public:
+    User(World& world, std::size_t index) : world_{world}, index_{index} {}
+
+    World& world_;
+    std::size_t const index_;
+    std::string url{};
+    std::string key{};
+    ModelService* service{nullptr};
+    Gates* gate{nullptr};
+    DispatchLimits limits{};
+    std::shared_ptr<Recorder> recorder{};
+    std::optional<ServiceClient> client{};
+    std::vector<std::optional<SamplingClient>> samplers{};
+    std::vector<RetryConfig> configs{};
+    bool closed{false};     ///< `close` was called
+    bool closing{false};    ///< and has begun: nothing more but what is drained
+    bool finishing{false};  ///< it begins when the finish is answered
+    bool dropped{false};
+    std::optional<TimePoint> last_request{};
+
+    void connect(Scheduler& scheduler, std::shared_ptr<Transport> transport) {
+        Traffic& traffic = *this;
+        recorder = std::make_shared<Recorder>(scheduler, std::move(transport), traffic);
+    }
+    [[nodiscard]] std::int64_t byte_budget() const {
+        if (limits.bytes) return *limits.bytes;
+        auto const& nature = service->nature();
+        return nature.has_config ? nature.dispatch_bytes.value_or(5 << 20) : 5 << 20;
+    }
+    [[nodiscard]] std::int64_t download_budget() const {
+        auto const& nature = service->nature();
+        return nature.has_config ? nature.download_bytes.value_or(50 << 20) : 50 << 20;
+    }
+    [[nodiscard]] std::map<std::string, std::set<std::int64_t>> const& numbers() const {
+        return numbers_;
+    }
+
+private:
+    void on_request(Exchange const& exchange) override;
+    void on_answer(Exchange const& exchange) override;
+    void on_withdrawn(Exchange const& exchange) override;
+
+    void submits(Exchange const& exchange);
+    void submit_over(Exchange const& exchange, std::optional<int> status);
+    void polls(Exchange const& exchange);
+    void asks_completions(Exchange const& exchange);
+    void cancels(Exchange const& exchange);
+    static std::string attempt_of(Exchange const& exchange) {
+        return std::string{json_member(exchange.body, "sampling_session_id")} + ':' +
+               std::string{json_member(exchange.body, "seq_id")};
+    }
+    static std::string request_of(Exchange const& exchange) {
+        return std::string{json_member(exchange.body, "request_id")};
+    }
+    /// A credential came at this moment: what waited for it had passed the gate before.
+    [[nodiscard]] bool token_came_now() const;
+    /// When a poll that is sent now began, if that can be seen: not if it waited for a credential.
+    [[nodiscard]] std::optional<TimePoint> poll_began() const;
+
+    std::map<std::string, Attempt> attempts_{};
+    std::map<std::string, Polls> polls_{};
+    std::map<std::string, CompletionPolls> completions_{};
+    std::map<std::string, std::set<std::int64_t>> numbers_{};
+    std::multiset<std::int64_t> open_bytes_{};
+    std::int64_t open_throttled_{0};
+    std::optional<TimePoint> token_came_{};
+};
+
+class World final : public SeededWorld {
+public:
+    explicit World(std::uint64_t seed) : SeededWorld{seed} {
+        fake_->otherwise([this](testing::SentRequest const& sent) { return serve(sent); });
+        faulty_ = std::make_shared<testing::FaultyTransport>(*clock_, fake_, draw_faults());
+    }
+
+    Outcome run();
+    void on_attempt_retry(AttemptRetryEvent const& event) override;
+
+    [[nodiscard]] UserCall& call(int id) { return calls_[static_cast<std::size_t>(id)]; }
+    /// Its own, or that of its client; zero for none.
+    [[nodiscard]] std::chrono::milliseconds deadline_of(UserCall const& call) const {
+        return call.deadline.count() > 0 ? call.deadline : default_deadline_[call.client];
+    }
+    [[nodiscard]] bool knows_call(int id) const {
+        return id >= 0 && static_cast<std::size_t>(id) < calls_.size();
+    }
+
+private:
+    RetryConfig draw_retry();
+    void make_users();
+    void make_calls();
+    void make_weather();
+    void begin(UserCall& call);
+    void check_answer(UserCall const& call, SampleResponse const& answer);
+    void end(UserCall& call, std::optional<Error> const& error);
+    bool explained(UserCall& call, Error const& error);
+
+    /// Asks a client what it is doing, and looks whether the answer can be true.
+    void look(User& user);
+    void check_status(User const& user, ServiceStatus const& status);
+    void close(User& user);
+    void drop(User& user);
+    void shut_down();
+
+    /// Everything is over: all must be given back, and a close must leave nothing.
+    void wind_up();
+    void check_rest(User& user);
+    void check_sampler(User& user, std::size_t index);
+    void report_hanging();
+    std::optional<testing::Reply> serve(testing::SentRequest const& sent) {
+        auto const slash = sent.url.find('/', 7);
+        auto const found = services_.find(sent.url.substr(0, slash));
+        if (found == services_.end()) return testing::Reply{.status = 404};
+        return found->second->serve(sent);
+    }
+
+    void collect_complaints() {
+        for (auto& [url, service] : services_) {
+            for (auto& complaint : service->take_complaints()) problem(std::move(complaint));
+        }
+    }
+
+    std::map<std::string, std::unique_ptr<ModelService>> services_{};
+    std::shared_ptr<testing::FakeTransport> fake_{
+        std::make_shared<testing::FakeTransport>(*clock_)};
+    std::shared_ptr<testing::FaultyTransport> faulty_{};
+    std::map<std::string, Gates> gates_{};
+    std::deque<UserCall> calls_{};
+    std::deque<User> users_{};
+    std::vector<std::chrono::milliseconds> default_deadline_{};
+    // Ends before what its clients use.
+    std::optional<Runtime> runtime_{make_runtime()};
+    nanoseconds storm_{0};
+    int open_{0};
+    bool shut_down_{false};
+    bool ended_{false};
+    /// All calls are over; what users had still planned would only disturb.
+    bool judging_{false};
+};
+
+}  // namespace tinkxx::simulation::sampling_world

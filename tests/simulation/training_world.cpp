@@ -1,0 +1,410 @@
+#include "simulation/training_world.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace tinkxx::simulation::training_world {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// See `training_simulation.hpp`.
+constexpr auto settling = 15min;
+/// For so long a submit is repeated (R-RETRY-80).
+constexpr auto submit_budget = 300s;
+
+}  // namespace
+
+Outcome World::run() {
+    storm_ = chance(0.1) ? 15min : 10s + span(170s);
+    make_clients();
+    make_scripts();
+    make_weather();
+    auto const start = clock_->now();
+    while (open_ > 0 && !ended_) {
+        runtime_->poll(1h);
+        if (std::exchange(shut_down_, false)) shut_down();
+        if (clock_->now() - start > storm_ + settling) {
+            report_hanging();
+            break;
+        }
+    }
+    if (!ended_) wind_up();
+    for (auto const& call : calls_) {
+        if (call.ends != (call.begun ? 1 : 0)) {
+            problem("call " + call.mark + " ended " + std::to_string(call.ends) + " times");
+        }
+    }
+    for (auto& [url, endpoint] : endpoints_) judge(endpoint);
+    return std::move(outcome_);
+}
+
+UserCall* World::call_of(Exchange const& exchange) {
+    auto const* mark = exchange.lines.find(mark_line);
+    if (mark == nullptr) return nullptr;
+    auto const found = marks_.find(*mark);
+    if (found == marks_.end()) {
+        problem("a mark that nobody made: " + *mark);
+        return nullptr;
+    }
+    return found->second;
+}
+
+TrainJudge& World::judge_of(Endpoint& endpoint, std::string const& model) {
+    auto& judge = endpoint.judges[model];
+    if (!judge) {
+        judge = std::make_unique<TrainJudge>(
+            model, [this](std::string what) { problem(std::move(what)); });
+    }
+    return *judge;
+}
+
+// The world ---------------------------------------------------------------------------------------
+
+Endpoint& World::make_endpoint(std::string const& url, std::uint64_t seed) {
+    auto& endpoint = endpoints_[url];
+    if (endpoint.service) return endpoint;
+    endpoint.service =
+        std::make_unique<TrainingService>(url.substr(7), seed, *clock_, *fake_, outcome_.occurred);
+    auto const& nature = endpoint.service->nature();
+    endpoint.network =
+        std::make_shared<testing::FaultyTransport>(*clock_, fake_, faults_for(nature));
+    endpoint.known_old = !nature.has_config;
+    return endpoint;
+}
+
+void World::make_clients() {
+    auto const clients = chance(0.25) ? 2U : 1U;
+    bool const same_url = chance(0.7);
+    for (std::size_t i = 0; i < clients; ++i) {
+        auto& client = clients_.emplace_back(*this, i);
+        auto const url = "http://service-" + (same_url ? "0" : std::to_string(i));
+        client.endpoint = &make_endpoint(url, seed_ * 2 + i);
+        client.connect(*clock_);
+        auto& options = client.options;
+        options.base_url = url;
+        options.api_key = std::string{key_mark} + "0";
+        options.transport = client.recorder;
+        options.runtime = *runtime_;
+        options.telemetry = chance(0.3);
+        options.max_retries = chance(0.2) ? 2 : 10;
+        options.observers = {as_observer()};
+        options.log_level = chance(0.3) ? LogLevel::debug : LogLevel::warning;
+        options.log = [this](LogLevel, std::string_view line) {
+            if (tells_a_secret(line)) {
+                problem("a log line tells a secret: " + std::string{line});
+            }
+        };
+        options.otel_propagate = true;
+        options.trace_propagator = [this] {
+            Headers lines;
+            lines.add(std::string{mark_line}, mark_);
+            return lines;
+        };
+        if (chance(0.4)) options.chunks.items = 1 + below(4);
+        if (chance(0.2)) options.chunks.bytes = 40 + below(400);
+        if (chance(0.3)) options.chunks.bytes_in_flight = 1 + below(200);
+        if (chance(0.1)) options.poll_backoff = ExponentialPollBackoff{};
+        if (chance(0.1)) options.repeat_steps = chance(0.5);
+        if (chance(0.1)) {
+            auto const takes = client.nature().takes;
+            options.submit_encoding = takes == TrainingNature::Takes::json ||
+                                              (takes == TrainingNature::Takes::both && chance(0.5))
+                                          ? SubmitEncoding::json
+                                          : SubmitEncoding::protobuf;
+        }
+        client.client.emplace(options);
+    }
+}
+
+void World::make_scripts() {
+    for (auto const& client : clients_) {
+        auto const scripts = 1 + below(2);
+        for (std::int64_t i = 0; i < scripts; ++i) {
+            auto& script = scripts_.emplace_back();
+            script.client = client.index_;
+            script.steps = 2 + static_cast<int>(below(5));
+            script.next.action = [this, &script] { step(script); };
+            arm(script.next, span(2s));
+            ++open_;
+        }
+    }
+}
+
+void World::make_weather() {
+    at(storm_, [this] {
+        note("calm");
+        for (auto& [url, endpoint] : endpoints_) {
+            endpoint.network->set_options({.seed = seed_});
+            endpoint.service->calm();
+        }
+    });
+    for (auto& [url, endpoint] : endpoints_) {
+        auto& service = *endpoint.service;
+        if (chance(0.35)) {
+            at(span(storm_), [this, &service, loses = chance(0.6)] {
+                note(loses ? "restart without what was not done" : "restart");
+                service.restart(loses);
+            });
+        }
+        if (chance(0.2)) {
+            auto const from = span(storm_);
+            at(from, [&service] { service.block_billing(true); });
+            at(from + span(60s), [&service] { service.block_billing(false); });
+        }
+    }
+    for (auto& client : clients_) {
+        for (int i = 0; i < 6; ++i) at(span(storm_ + 20s), [this, &client] { look(client); });
+        if (chance(0.1)) {
+            at(span(storm_), [this, &client] {
+                if (!judging_) close(client);
+            });
+        }
+        if (chance(0.08)) {
+            at(span(storm_), [this, &client] {
+                if (!judging_) drop(client);
+            });
+        }
+    }
+    if (chance(0.05)) at(span(storm_), [this] { shut_down_ = true; });
+}
+
+// How calls end -----------------------------------------------------------------------------------
+
+void World::end(UserCall& call, std::optional<Error> const& error) {
+    if (++call.ends > 1) return problem("call " + call.mark + " ended twice");
+    --open_;
+    call.over = now();
+    call.succeeded = !error;
+    bool const samples = call.what == What::save_sampler || call.what == What::ephemeral;
+    if (call.deadline.count() > 0 && !samples && now() - *call.begun > call.deadline) {
+        problem("call " + call.mark + " went on after its deadline");
+    }
+    if (call.judge != nullptr) call.judge->on_over(call, now());
+    clients_[call.client].endpoint->service->call_over(call.mark);
+    if (!error) {
+        note("done " + call.mark);
+        ++outcome_.succeeded;
+    } else {
+        note("failed " + call.mark + ' ' + error->what());
+        if (tells_a_secret(error->what()) || tells_a_secret(error->body())) {
+            problem("an error tells a secret");
+        }
+        if (!explained(call, *error)) {
+            problem("call " + call.mark + " failed for no reason: " + error->what());
+        }
+    }
+    auto& script = *call.script;
+    if (script.waits_for.erase(call.id) > 0 && script.waits_for.empty()) {
+        arm(script.next, span(2s));
+    }
+}
+
+bool World::explained(UserCall const& call, Error const& error) {
+    auto const& client = clients_[call.client];
+    auto const kind = error.kind();
+    std::string_view const text = error.what();
+    if (kind == ErrorKind::cancelled || kind == ErrorKind::closed) {
+        ++outcome_.cancelled;
+        count("end: " + std::string{to_string(kind)});
+        return call.cancelled || client.closed || ended_;
+    }
+    ++outcome_.failed;
+    if (kind == ErrorKind::timeout && text.find("its deadline") != text.npos) {
+        count("end: deadline");
+        return call.deadline.count() > 0;
+    }
+    if (call.what == What::create || call.what == What::info) {  // these have no mark
+        count(call.what == What::create ? "end: no model" : "end: no information");
+        return true;
+    }
+    if (text.starts_with("sample: ")) {  // another world is about these
+        count("end: no sample");
+        return true;
+    }
+    auto const status = error.http_status().value_or(0);
+    bool const seen = status == 0 || call.statuses.contains(status);
+    if (error.stopped() == RetryEnd::not_repeatable &&
+        text.find("may have been applied") != text.npos) {
+        count("end: may have been applied");
+        bool const old = client.endpoint->known_old || client.endpoint->json_sent;
+        return seen && !client.options.repeat_steps.value_or(!old);
+    }
+    count("end: " + std::string{to_string(kind)});
+    switch (kind) {
+        case ErrorKind::callback:
+            return call.throws && text.find("not today") != text.npos;
+        case ErrorKind::request_failed:
+            return call.told_failure || (status >= 500 && seen);
+        case ErrorKind::promise_lost:
+            return call.statuses.contains(410);
+        case ErrorKind::billing:
+            return seen;
+        case ErrorKind::status: {
+            bool const passing = status == 408 || status == 409 || status == 429 || status >= 500;
+            // A 500 may mean that the encoding is not known, and then it ends the trial.
+            return seen && !call.wrong_encoding &&
+                   (!passing || status == 500 || now() - *call.begun >= submit_budget);
+        }
+        case ErrorKind::connection:
+        case ErrorKind::timeout:
+            return now() - *call.begun >= submit_budget;
+        default:
+            return false;
+    }
+}
+
+// What clients say about themselves ---------------------------------------------------------------
+
+void World::look(Client& client) {
+    if (!client.client || ended_ || judging_) return;
+    count("looked");
+    ++open_;
+    (void)client.client->status().then_result([this, &client](Result<ServiceStatus> const& status) {
+        --open_;
+        if (!status) return problem("no status: " + std::string{status.error().what()});
+        check_status(client, *status);
+    });
+}
+
+void World::check_status(Client const& client, ServiceStatus const& status) {
+    std::int64_t waiting_for_bytes = 0;
+    for (auto const& each : status.pending) {
+        count("status: " + std::string{to_string(each.stage)});
+        auto const text = to_string(each);
+        if (each.stage == Stage::waiting_for_bytes) ++waiting_for_bytes;
+        if (to_string(each.stage) == "unknown") problem("a stage that has no name: " + text);
+        if (each.in_stage < 0s || each.age < each.in_stage) problem("odd times: " + text);
+        if (each.ends_in && *each.ends_in < 0s) problem("a wait that is over: " + text);
+        if (each.why.empty()) problem("pending without a reason: " + text);
+        constexpr std::array timed{Stage::billing_pause, Stage::waiting_to_submit,
+                                   Stage::waiting_to_poll};
+        bool const waits = std::ranges::find(timed, each.stage) != timed.end();
+        if (waits && !each.ends_in) problem("a wait without an end: " + text);
+        if (tells_a_secret(text)) problem("a status tells a secret: " + text);
+    }
+    // Chunks of one call can wait together.
+    if (waiting_for_bytes > status.training_bytes.waiting + status.bytes.waiting) {
+        problem("the queue for bytes does not fit those who wait");
+    }
+    if (client.closed) return;
+    std::vector<UserCall const*> open;
+    for (auto const& call : calls_) {
+        if (call.client == client.index_ && call.ends == 0 && !call.cancelled) {
+            open.push_back(&call);
+        }
+    }
+    auto const listed = status.pending.size();
+    // What ends at this moment may be off the list already.
+    at(1ns, [this, open = std::move(open), listed] {
+        auto const left = std::ranges::count_if(
+            open, [](UserCall const* call) { return call->ends == 0 && !call->cancelled; });
+        if (static_cast<std::size_t>(left) > listed) {
+            problem(std::to_string(left) + " calls are open and " + std::to_string(listed) +
+                    " are told of");
+        }
+    });
+}
+
+void World::close(Client& client) {
+    if (!client.client || client.closed || ended_) return;
+    note("close " + std::to_string(client.index_));
+    count("closed");
+    client.closed = true;
+    client.finishing = chance(0.4);
+    // Just before the close begins, which is put into the same queue.
+    clock_->post([&client] { client.closing = !client.finishing; });
+    (void)(client.finishing ? client.client->close(CloseReason::success) : client.client->close());
+}
+
+void World::drop(Client& client) {
+    if (ended_) return;
+    note("drop " + std::to_string(client.index_));
+    count("dropped");
+    client.models.clear();
+    client.client.reset();
+}
+
+void World::shut_down() {
+    note("shutdown");
+    count("shut down");
+    ended_ = true;
+    runtime_->shutdown();
+    for (auto& call : calls_) {
+        if (call.ends > 0) continue;
+        auto const ended = call.watched.wait_for(0ms);
+        if (!ended) problem("call " + call.mark + " survived the shutdown");
+        if (ended && call.ends == 0) {
+            ++call.ends;  // its continuation was dropped with the loop
+            ++outcome_.cancelled;
+            call.over = now();
+        }
+    }
+    for (auto& client : clients_) {
+        if (client.recorder->open() > 0) problem("a request survived the shutdown");
+    }
+}
+
+void World::wind_up() {
+    judging_ = true;
+    for (auto& client : clients_) {
+        if (client.client && !client.closed && outcome_.problems.empty()) check_rest(client);
+    }
+    for (auto& client : clients_) {
+        if (client.client) close(client);
+        client.models.clear();
+        client.client.reset();
+    }
+    auto const start = now();
+    while (now() - start < 8min && runtime_->poll(1min)) {
+    }
+    for (auto& client : clients_) {
+        if (client.recorder->open() > 0) problem("requests were left open");
+        if (client.last_request && *client.last_request > start + 6min) {
+            problem("a client that is gone still makes requests");
+        }
+    }
+}
+
+void World::check_rest(Client& client) {
+    auto const status = client.client->status().get();
+    if (!status.pending.empty()) problem("pending: " + to_string(status.pending.front()));
+    if (!status.training_bytes.free) return;  // it never came to training
+    auto const back = [&](LimitStatus const& limit, std::int64_t all, char const* name) {
+        if (limit.free != all || limit.waiting != 0) {
+            problem(std::string{name} + ": " + std::to_string(limit.free.value_or(-1)) +
+                    " came back of " + std::to_string(all));
+        }
+    };
+    back(status.training_bytes, client.byte_budget(), "bytes of passes");
+    back(status.download, client.download_budget(), "download bytes");
+    back(status.count, 400, "samples");
+}
+
+void World::report_hanging() {
+    problem(std::to_string(open_) + " calls were still open " +
+            std::to_string(std::chrono::duration_cast<std::chrono::minutes>(settling).count()) +
+            " minutes after the last fault");
+    for (auto& client : clients_) {
+        if (!client.client) continue;
+        for (auto const& each : client.client->status().get().pending) note(to_string(each));
+    }
+}
+
+void World::judge(Endpoint& endpoint) {
+    auto const& models = endpoint.service->models();
+    for (auto& [id, judge] : endpoint.judges) {
+        auto const found = models.find(id);
+        if (found == models.end()) {
+            problem("nobody made the model " + id);
+            continue;
+        }
+        judge->verify(found->second, endpoint.service->nature().steps_have_metrics);
+        judge->verify_numbers();
+    }
+    for (auto& complaint : endpoint.service->take_complaints()) problem(std::move(complaint));
+    count_faults(endpoint.network->counts());
+}
+
+}  // namespace tinkxx::simulation::training_world
