@@ -154,8 +154,9 @@ void Core::create_model(Ask& ask) {
         throw Refused{409, "create_model: there is a model " + id + " already, made otherwise"};
     }
     if (runs_.contains(id)) {
-        throw Refused{
-            409, "create_model: there was a model " + id + " already; use the next model_seq_id"};
+        throw Refused{410, "create_model: the model " + id +
+                               " is gone: it was unloaded, or the server has started anew since; "
+                               "use the next model_seq_id"};
     }
     auto const& base = this->base("create_model", request.base_model);
     if (request.optimizer != "adamw") {

@@ -342,8 +342,9 @@ void Core::load_weights(Ask& ask) {
         throw Refused{409, "load_weights: there is a model " + id + " already, made otherwise"};
     }
     if (runs_.contains(id)) {
-        throw Refused{
-            409, "load_weights: there was a model " + id + " already; use the next model_seq_id"};
+        throw Refused{410, "load_weights: the model " + id +
+                               " is gone: it was unloaded, or the server has started anew since; "
+                               "use the next model_seq_id"};
     }
     auto const row = checkpoint("load_weights", request.path);
     if (row.path.kind != Kind::weights && request.optimizer) {

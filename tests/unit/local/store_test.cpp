@@ -72,6 +72,20 @@ TEST_F(Kept, CheckpointsAreThereAfterARestart) {
     EXPECT_EQ(loss(again, 1), before);
 }
 
+TEST_F(Kept, AModelThatIsGoneIsNotMadeAgainUnderItsNumber) {
+    auto const session = new_session();
+    (void)new_model(session);
+    restart_server();
+    auto const numbered = R"({"session_id":")" + session + R"(","model_seq_id":0,)";
+    for (auto const& again :
+         {post("create_model", numbered + R"("base_model":"test/bytes","lora_config":{"rank":2}})"),
+          post("load_weights",
+               numbered + R"("optimizer":false,"path":"tinker://a:train:0/weights/b"})")}) {
+        EXPECT_EQ(again.status, 410);  // to be given up at once, which 409 is not (R-RETRY-80)
+        EXPECT_THAT(detail(again), HasSubstr("use the next model_seq_id"));
+    }
+}
+
 TEST_F(Kept, ResultsAndPromisedSamplesSurviveARestart) {
     auto const session = new_session();
     auto const model = new_model(session);
