@@ -217,7 +217,12 @@ ErrorDetails status_error(Operation const& operation, Head const& head, std::str
     if (shown.size() < text.size()) details.message += "...";
     if (!operation.feature.empty() && (head.status == 404 || head.status == 405)) {
         details.unsupported_feature = operation.feature;
-        details.message += "; this server does not support " + operation.feature;
+        // Who knows the path says more than this of what is not there.
+        bool const told =
+            head.status == 404 && !text.empty() && text != R"({"detail":"Not Found"})";
+        details.message += told ? "; if it exists, this server does not support "
+                                : "; this server does not support ";
+        details.message += operation.feature;
     } else {
         append(details.message, "; ", way_out(head.status));
     }

@@ -105,7 +105,13 @@ TEST(StatusError, NamesAFeatureThatTheServerLacks) {  // R-ERR-05
     head.status = 404;
     auto const e = status_error(newer, head, {}, now, {});
     EXPECT_EQ(e.unsupported_feature, "custom losses");
-    EXPECT_THAT(e.message, HasSubstr("does not support custom losses"));
+    EXPECT_THAT(e.message, HasSubstr("; this server does not support custom losses"));
+    EXPECT_EQ(status_error(newer, head, R"({"detail": "Not Found"})", now, {}).message,
+              "POST /x: 404 not found: {\"detail\":\"Not Found\"}; this server does not support "
+              "custom losses");
+    EXPECT_EQ(status_error(newer, head, R"({"detail": "no model m-1"})", now, {}).message,
+              "POST /x: 404 not found: {\"detail\":\"no model m-1\"}; if it exists, this server "
+              "does not support custom losses");
     head.status = 400;
     EXPECT_EQ(status_error(newer, head, {}, now, {}).unsupported_feature, "");
     EXPECT_EQ(error(404).unsupported_feature, "");
