@@ -167,8 +167,14 @@ std::unique_ptr<Adapter> pretrain(std::shared_ptr<Model const> const& model,
     return adapter;
 }
 
-Result<void> write_folder(std::filesystem::path const& folder, Adapter const& trained) {
-    auto saved = save_model(folder, trained.model().config(), trained.weights(), ElementType::bf16);
+Weights sharpened(Model const& model) {
+    auto weights = widen_weights(model.config(), model.weights());
+    for (auto& value : weights.norm.values()) value *= 1.1F;
+    return weights;
+}
+
+Result<void> write_folder(std::filesystem::path const& folder, Weights const& weights) {
+    auto saved = save_model(folder, shape(), weights, ElementType::bf16);
     if (!saved) return saved;
     saved = write_file(folder / "tinkxx.json", "{\"tokens\": \"bytes\"}\n");
     if (!saved) return saved;

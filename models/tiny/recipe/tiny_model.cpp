@@ -1,8 +1,8 @@
 // Makes the tiny model, and shows what it can do.
 //
 //   tiny_model corpus [--seed N] [--count N]            prints texts that it learns from
-//   tiny_model train --out FOLDER [--threads N]         makes the model: two stretches of training
-//                    [--from FOLDER]                    the second alone, from what the first wrote
+//   tiny_model train --out FOLDER [--threads N]         makes the model, in three stretches
+//                    [--from FOLDER --done N]           those after the first N, which wrote FOLDER
 //   tiny_model check [--model FOLDER] [--threads N]     measures a folder; fails if it falls short
 
 #include "engine/kernels/isa.hpp"
@@ -55,7 +55,7 @@ void train_stretch(std::shared_ptr<engine::Model const> const& from, Schedule co
         std::fflush(stdout);
         mean = 0;
     });
-    write_folder(out, *trained).value();
+    write_folder(out, trained->weights()).value();
     std::printf("written after %.0f s\n", now() - begin);
 }
 
@@ -66,13 +66,17 @@ int train(Options const& options) {
     std::printf("%.2f million weights, %s, %u threads\n",
                 static_cast<double>(shape().parameters()) * 1e-6,
                 std::string(engine::isa_name()).c_str(), threads.count());
-    auto from = out;
-    if (options.contains("--from")) {
-        from = options.at("--from");
-    } else {
-        train_stretch(random_start(), first_schedule, threads, out);
+    auto const done = number(options, "--done", 0);
+    if (options.contains("--from") != (done > 0)) {
+        throw std::runtime_error{"--from FOLDER and --done N go together"};
     }
-    train_stretch(engine::Model::load(from, &threads).value(), second_schedule, threads, out);
+    for (auto i = done; i < stretches.size(); ++i) {
+        auto const from = i == done && done > 0 ? options.at("--from") : out;
+        auto const start = i == 0 ? random_start() : engine::Model::load(from, &threads).value();
+        train_stretch(start, stretches[i], threads, out);
+    }
+    auto const last = engine::Model::load(done < stretches.size() ? out : options.at("--from"));
+    write_folder(out, sharpened(**last)).value();
     return 0;
 }
 
@@ -94,9 +98,11 @@ int check(Options const& options) {
                 accuracy(model, nullptr, threads, sum_questions(), 0.0, 1, 1));
     std::printf("sums, temperature 1     %.3f right\n",
                 accuracy(model, nullptr, threads, sum_questions(), 1.0, 32, 1));
-    auto const whole = parsed(model, threads, 200, 0.8);
-    std::printf("texts, temperature 0.8  %zu of 200 parse%s\n", whole, judge(whole >= 190));
-    std::printf("texts, temperature 1    %zu of 200 parse\n", parsed(model, threads, 200, 1.0));
+    for (auto const temperature : {0.8, 1.0}) {
+        auto const whole = parsed(model, threads, 200, temperature);
+        std::printf("texts, temperature %.1f  %zu of 200 parse%s\n", temperature, whole,
+                    judge(whole >= 190));
+    }
     auto begin = now();
     auto const style = teach_style(model, threads, 50);
     std::printf(

@@ -84,7 +84,11 @@ TEST_F(TinyModel, AnswersAsOftenRightAsItsReadmeStates) {
     EXPECT_NEAR(sums, stated("sums, most likely answer right"), 0.03);
 }
 
-TEST_F(TinyModel, DrawsTextsThatParse) { EXPECT_GE(parsed(model, threads, 200, 0.8), 190U); }
+TEST_F(TinyModel, DrawsTextsThatParse) {
+    for (auto const temperature : {0.8, 1.0}) {
+        EXPECT_GE(parsed(model, threads, 200, temperature), 190U) << temperature;
+    }
+}
 
 TEST_F(TinyModel, ChangesItsAnswersAfterFiftySupervisedSteps) {
     auto const result = teach_style(model, threads, 50);
