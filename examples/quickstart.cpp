@@ -140,7 +140,7 @@ void draw_curve(std::vector<double> const& losses) {
     constexpr int rows = 6;
     auto const [low, high] = std::minmax_element(losses.begin(), losses.end());
     for (int row = rows - 1; row >= 0; --row) {
-        std::cout << "   " << std::fixed << std::setprecision(2) << std::setw(5)
+        std::cout << "   " << std::fixed << std::setprecision(2) << std::setw(6)
                   << *low + (*high - *low) * row / (rows - 1) << " |";
         for (auto const loss : losses) {
             auto const height =
@@ -149,7 +149,7 @@ void draw_curve(std::vector<double> const& losses) {
         }
         std::cout << '\n';
     }
-    std::cout << "         +" << std::string(losses.size(), '-') << " steps\n";
+    std::cout << "          +" << std::string(losses.size(), '-') << " steps\n";
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ struct RecoveryRequest {
 class RecoveryExecutor {
 public:
     RecoveryExecutor() noexcept = default;
-    RecoveryExecutor(ServiceClient service, RecoveryPolicy policy);
+    RecoveryExecutor(ServiceClient service, RecoveryPolicy const& policy);
 
     /// Makes a model in place of a run, in as many attempts as the policy allows. Each has the
     /// deadlines and repetitions of the requests that it takes.
@@ -123,7 +123,7 @@ class RecoveryMonitor {
 public:
     RecoveryMonitor() noexcept = default;
     /// With an executor of its own.
-    RecoveryMonitor(ServiceClient service, RecoveryPolicy policy);
+    RecoveryMonitor(ServiceClient service, RecoveryPolicy const& policy);
     /// With one that others use too, and its policy.
     explicit RecoveryMonitor(RecoveryExecutor executor);
 

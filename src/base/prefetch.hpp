@@ -5,7 +5,7 @@
 namespace tinkxx::base {
 
 /// Tells the processor that the object at `place` will be needed soon: of thousands that wait, the
-/// one whose turn it is has long left the caches. Harmless for any address.
+/// one whose turn it is has long left the caches. By lines of 64 bytes; harmless for any address.
 inline void prefetch(void const* place, std::size_t bytes) noexcept {
     constexpr std::size_t line = 64;
     auto const* const begin = static_cast<char const*>(place);

@@ -114,8 +114,8 @@ public:
     std::shared_ptr<client::RecoveryCore> const core;
 };
 
-RecoveryExecutor::RecoveryExecutor(ServiceClient service, RecoveryPolicy policy)
-    : impl_{std::make_shared<Impl>(std::move(service), std::move(policy))} {}
+RecoveryExecutor::RecoveryExecutor(ServiceClient service, RecoveryPolicy const& policy)
+    : impl_{std::make_shared<Impl>(std::move(service), policy)} {}
 
 Future<Recovery> RecoveryExecutor::recover(std::string run_id) const {
     RecoveryRequest request;
@@ -159,8 +159,8 @@ public:
     std::shared_ptr<client::WatchList> const list{std::make_shared<client::WatchList>()};
 };
 
-RecoveryMonitor::RecoveryMonitor(ServiceClient service, RecoveryPolicy policy)
-    : RecoveryMonitor{RecoveryExecutor{std::move(service), std::move(policy)}} {}
+RecoveryMonitor::RecoveryMonitor(ServiceClient service, RecoveryPolicy const& policy)
+    : RecoveryMonitor{RecoveryExecutor{std::move(service), policy}} {}
 
 RecoveryMonitor::RecoveryMonitor(RecoveryExecutor executor) {
     if (executor.impl_) impl_ = std::make_shared<Impl>(std::move(executor.impl_));

@@ -82,7 +82,7 @@ bool Listening::loopback_only() const noexcept { return shared_->loopback_only; 
 
 Listening listen(Server const& server) { return listen(server, ListenOptions()); }
 
-Listening listen(Server const& server, ListenOptions options) {
+Listening listen(Server const& server, ListenOptions const& options) {
     auto const& on = server.runtime().core();
     auto const core = std::dynamic_pointer_cast<Core>(server.handler());
     if (on->event_loop() == nullptr || core == nullptr) {

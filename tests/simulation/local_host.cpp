@@ -8,8 +8,7 @@
 #include "support/tiny_models.hpp"
 #include "wire/server_requests.hpp"
 
-#include <stdlib.h>
-
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <stdexcept>

@@ -277,7 +277,7 @@ Answered LocalJudge::post(std::string_view path, std::string body, Served const&
 }
 
 Answered LocalJudge::repeat(Served const& served, std::string const& request_id) {
-    auto const accepted = post(served.path.substr(root.size()), served.body, served);
+    auto accepted = post(served.path.substr(root.size()), served.body, served);
     if (accepted.status != 200) {
         problem("a quiet server refuses " + request_id + ": " + accepted.body);
         return accepted;

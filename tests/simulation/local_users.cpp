@@ -173,10 +173,11 @@ void World::make_pass(TrainingClient const& trainer, UserCall& call) {
                 return value;
             });
     }
-    call.watched = std::move(made).then_result([this, &call](Result<ForwardBackwardOutput> result) {
-        if (result) call.output = *std::move(result);
-        end(call, result ? std::nullopt : std::optional{result.error()});
-    });
+    call.watched =
+        std::move(made).then_result([this, &call](Result<ForwardBackwardOutput> const& result) {
+            if (result) call.output = *result;
+            end(call, result ? std::nullopt : std::optional{result.error()});
+        });
 }
 
 void World::make_other(Client& client, Model& model, TrainingClient const& trainer,

@@ -267,7 +267,7 @@ TrainingService::Answer TrainingService::sampling_session(SentRequest const& req
         member(request, "session_id") + ":sample:" + member(request, "sampling_session_seq_id");
     auto const found = checkpoints_.find(member(request, "model_path"));
     if (found == checkpoints_.end()) {
-        complaints_.push_back("nobody saved what a sampler is made of");
+        complaints_.emplace_back("nobody saved what a sampler is made of");
         return reply(R"({"detail":"no such checkpoint"})", 404);
     }
     sampler_weights_[id] = found->second.weights;

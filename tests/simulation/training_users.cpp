@@ -76,10 +76,10 @@ UserCall& World::create(Client& client, Script& script) {
     }
     note("begin " + call.mark + " create " + call.name);
     call.watched =
-        std::move(made).then_result([this, &call, &client](Result<TrainingClient> result) {
+        std::move(made).then_result([this, &call, &client](Result<TrainingClient> const& result) {
             if (result) {
                 auto& judge = judge_of(*client.endpoint, result->model_id());
-                client.models.push_back({.client = *std::move(result), .judge = &judge});
+                client.models.push_back({.client = *result, .judge = &judge});
             }
             end(call, result ? std::nullopt : std::optional{result.error()});
         });
@@ -153,10 +153,11 @@ void World::make_pass(Client& client, TrainingClient const& trainer, UserCall& c
                 return loss_of(call, given.size(), logprobs);
             });
     }
-    call.watched = std::move(made).then_result([this, &call](Result<ForwardBackwardOutput> result) {
-        if (result) call.output = *std::move(result);
-        end(call, result ? std::nullopt : std::optional{result.error()});
-    });
+    call.watched =
+        std::move(made).then_result([this, &call](Result<ForwardBackwardOutput> const& result) {
+            if (result) call.output = *result;
+            end(call, result ? std::nullopt : std::optional{result.error()});
+        });
 }
 
 Datum World::draw_datum(int call, Token place, bool policy, SentDatum& sent) {
@@ -231,8 +232,8 @@ void World::make_other(Client& client, Model& model, TrainingClient const& train
             call.adam = {params.learning_rate, params.beta1,        params.beta2,
                          params.eps,           params.weight_decay, params.grad_clip_norm};
             call.watched = trainer.optim_step(params).then_result(
-                [this, &call](Result<OptimStepResult> result) {
-                    if (result) call.step = *std::move(result);
+                [this, &call](Result<OptimStepResult> const& result) {
+                    if (result) call.step = *result;
                     end(call, result ? std::nullopt : std::optional{result.error()});
                 });
             break;

@@ -45,7 +45,7 @@ public:
     void stop(std::chrono::milliseconds limit = std::chrono::seconds{2}) const;
 
 private:
-    friend Listening listen(Server const& server, ListenOptions options);
+    friend Listening listen(Server const& server, ListenOptions const& options);
     struct Shared;
     explicit Listening(std::shared_ptr<Shared> shared) noexcept;
     std::shared_ptr<Shared> shared_;
@@ -53,7 +53,7 @@ private:
 
 /// Lets programs reach `server` over the network. Throws `ValidationError`, naming field and value,
 /// for a port that is taken and a host that this machine is not.
-[[nodiscard]] Listening listen(Server const& server, ListenOptions options);
+[[nodiscard]] Listening listen(Server const& server, ListenOptions const& options);
 [[nodiscard]] Listening listen(Server const& server);
 
 }  // namespace tinkxx::local

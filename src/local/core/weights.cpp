@@ -171,8 +171,8 @@ void Core::save(Ask& ask, Kind kind) {
                                                 .state = job->kind == Kind::weights
                                                              ? engine::OptimizerState::with
                                                              : engine::OptimizerState::without},
-                            [this, job, request_id](Result<void> outcome) {
-                                saved(job, request_id, std::move(outcome));
+                            [this, job, request_id](Result<void> const& outcome) {
+                                saved(job, request_id, outcome);
                             });
         });
 }

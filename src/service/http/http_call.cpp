@@ -148,8 +148,8 @@ void HttpCall::send(Credential const& credential) {
 void HttpCall::on_head(Head head) {
     listener_->on_coming();
     // It will leave those it is among.
-    if (previous_ != nullptr) base::prefetch(&previous_->next_, sizeof next_);
-    if (next_ != nullptr) base::prefetch(&next_->previous_, sizeof previous_);
+    if (previous_ != nullptr) base::prefetch(&previous_->next_, 1);
+    if (next_ != nullptr) base::prefetch(&next_->previous_, 1);
     auto& [got, body] = answer();
     got = std::move(head);
     // A server that falls over what it cannot read may close the connection after its answer,

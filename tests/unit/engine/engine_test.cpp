@@ -59,7 +59,7 @@ protected:
 
     template <class Job>
     Answer<typename Job::Output> submit(Job job, JobId* id = nullptr) {
-        auto const answer = std::make_shared<std::optional<Result<typename Job::Output>>>();
+        auto answer = std::make_shared<std::optional<Result<typename Job::Output>>>();
         auto const given = engine->submit(
             std::move(job), [answer](Result<typename Job::Output> result) { *answer = result; });
         if (id != nullptr) *id = given;

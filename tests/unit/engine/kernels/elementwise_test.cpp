@@ -63,7 +63,7 @@ NormGradient defined_norm_gradient(std::span<float const> dy, std::span<float co
     auto const n = static_cast<double>(x.size());
     double squares = 0;
     double along = 0;
-    for (std::size_t i = 0; i != x.size(); ++i) squares += static_cast<double>(x[i]) * x[i];
+    for (auto const value : x) squares += static_cast<double>(value) * value;
     auto const r = 1 / std::sqrt(squares / n + eps);
     for (std::size_t i = 0; i != x.size(); ++i) along += static_cast<double>(dy[i]) * w[i] * x[i];
     NormGradient g{std::vector<double>(x.size()), std::vector<double>(x.size())};

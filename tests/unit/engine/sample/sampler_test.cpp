@@ -39,7 +39,7 @@ void run_all(Sampler& sampler) {
 using Answer = std::shared_ptr<std::optional<Result<SampleResult>>>;
 
 Answer submit(Sampler& sampler, SampleRequest request) {
-    auto const answer = std::make_shared<std::optional<Result<SampleResult>>>();
+    auto answer = std::make_shared<std::optional<Result<SampleResult>>>();
     request.on_done = [answer](Result<SampleResult> result) { *answer = std::move(result); };
     auto const id = sampler.submit(std::move(request));
     EXPECT_TRUE(id) << id.error().what();
