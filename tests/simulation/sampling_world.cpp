@@ -406,18 +406,12 @@ void World::wind_up() {
 
 void World::check_rest(User& user) {
     auto const status = user.client->status().get();
-    if (!status.pending.empty()) problem("pending: " + to_string(status.pending.front()));
+    check_nothing_pending(status);
     if (!status.count.free) return;  // it never came to sampling
-    auto const back = [&](LimitStatus const& limit, std::int64_t all, char const* name) {
-        if (limit.free != all || limit.waiting != 0) {
-            problem(std::string{name} + ": " + std::to_string(limit.free.value_or(-1)) +
-                    " came back of " + std::to_string(all));
-        }
-    };
-    back(status.count, user.limits.count.value_or(400), "submits");
-    back(status.throttled, user.limits.throttled.value_or(10), "throttled submits");
-    back(status.bytes, user.byte_budget(), "bytes");
-    back(status.download, user.download_budget(), "download bytes");
+    check_back(status.count, user.limits.count.value_or(400), "submits");
+    check_back(status.throttled, user.limits.throttled.value_or(10), "throttled submits");
+    check_back(status.bytes, user.byte_budget(), "bytes");
+    check_back(status.download, user.download_budget(), "download bytes");
     for (std::size_t i = 0; i < user.samplers.size(); ++i) check_sampler(user, i);
 }
 
@@ -455,8 +449,7 @@ void World::report_hanging() {
             std::to_string(std::chrono::duration_cast<std::chrono::minutes>(settling).count()) +
             " minutes after the last fault");
     for (auto& user : users_) {
-        if (!user.client) continue;
-        for (auto const& each : user.client->status().get().pending) note(to_string(each));
+        if (user.client) note_pending(*user.client);
     }
 }
 

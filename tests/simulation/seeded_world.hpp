@@ -2,6 +2,7 @@
 
 #include <tinkxx/observer.hpp>
 #include <tinkxx/runtime.hpp>
+#include <tinkxx/service_client.hpp>
 #include <tinkxx/testing/faulty_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
@@ -97,6 +98,20 @@ protected:
         auto& alarm = alarms_.emplace_back();
         alarm.action = std::move(action);
         arm(alarm, after);
+    }
+
+    /// At the end all that a limit lends must be back; one that nobody came to tells nothing.
+    void check_back(LimitStatus const& limit, std::int64_t all, std::string const& name) {
+        if (limit.free.value_or(all) != all || limit.waiting != 0) {
+            problem(name + ": " + std::to_string(limit.free.value_or(-1)) + " came back of " +
+                    std::to_string(all) + ", and " + std::to_string(limit.waiting) + " wait");
+        }
+    }
+    void check_nothing_pending(ServiceStatus const& status) {
+        if (!status.pending.empty()) problem("pending: " + to_string(status.pending.front()));
+    }
+    void note_pending(ServiceClient const& client) {
+        for (auto const& each : client.status().get().pending) note(to_string(each));
     }
 
     void count_faults(testing::FaultCounts const& c) {

@@ -369,17 +369,11 @@ void World::wind_up() {
 
 void World::check_rest(Client& client) {
     auto const status = client.client->status().get();
-    if (!status.pending.empty()) problem("pending: " + to_string(status.pending.front()));
+    check_nothing_pending(status);
     if (!status.training_bytes.free) return;  // it never came to training
-    auto const back = [&](LimitStatus const& limit, std::int64_t all, char const* name) {
-        if (limit.free != all || limit.waiting != 0) {
-            problem(std::string{name} + ": " + std::to_string(limit.free.value_or(-1)) +
-                    " came back of " + std::to_string(all));
-        }
-    };
-    back(status.training_bytes, client.byte_budget(), "bytes of passes");
-    back(status.download, client.download_budget(), "download bytes");
-    back(status.count, 400, "samples");
+    check_back(status.training_bytes, client.byte_budget(), "bytes of passes");
+    check_back(status.download, client.download_budget(), "download bytes");
+    check_back(status.count, 400, "samples");
 }
 
 void World::report_hanging() {
@@ -387,8 +381,7 @@ void World::report_hanging() {
             std::to_string(std::chrono::duration_cast<std::chrono::minutes>(settling).count()) +
             " minutes after the last fault");
     for (auto& client : clients_) {
-        if (!client.client) continue;
-        for (auto const& each : client.client->status().get().pending) note(to_string(each));
+        if (client.client) note_pending(*client.client);
     }
 }
 
