@@ -25,8 +25,9 @@ OWN_PATH = re.compile(r"(?<![\w.~$}/-])/(?:" + "|".join(["wo" + "rk", "ho" + "me
 
 def files(root):
     """What Git would commit; everything outside build folders where there is no Git."""
-    done = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                          capture_output=True, check=False) if (root / ".git").exists() else None
+    command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    known = (root / ".git").exists() and shutil.which("git")
+    done = subprocess.run(command, capture_output=True, check=False) if known else None
     if done and done.returncode == 0:
         paths = [root / name for name in done.stdout.decode().split("\0") if name]
     else:

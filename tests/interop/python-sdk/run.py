@@ -42,7 +42,13 @@ def environment():
     # PyTorch is large: that of the system does, if there is one (Debian: python3-torch).
     owner = next((one for one in (sys.executable, "/usr/bin/python3") if TORCH and has_torch(one)), None)
     shared = ["--system-site-packages"] if owner else []
-    subprocess.run([owner or sys.executable, "-m", "venv", *shared, str(folder)], check=True)
+    made = subprocess.run([owner or sys.executable, "-m", "venv", *shared, str(folder)],
+                          capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        shutil.rmtree(folder, ignore_errors=True)
+        print("SKIPPED: no Python environment can be made here; scripts/install-packages tests brings what is missing")
+        print("\n".join((made.stdout + made.stderr).strip().splitlines()[-3:]))
+        return None
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     for packages in [[f"tinker=={VERSION}", "--no-deps"], NEEDED + (["torch"] if TORCH and not owner else [])]:
         done = subprocess.run(pip + packages, capture_output=True, text=True, check=False)
