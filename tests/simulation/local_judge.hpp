@@ -118,6 +118,8 @@ private:
     std::map<std::string, Served> samplers_{};
     std::map<std::string, Sampled> samples_{};
     std::map<std::string, Promise> promises_{};
+    /// When a result of a model or a sampler was last told.
+    std::map<std::string, std::optional<TimePoint>> worked_{};
     /// Paths of copies by the key of their request, and what they are copies of.
     std::map<std::string, std::string> copies_{};
     std::map<std::string, std::string> sources_{};

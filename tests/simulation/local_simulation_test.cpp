@@ -20,7 +20,7 @@ TEST_P(LocalSimulation, KeepsItsPromisesWhateverTheSeed) {  // R-TEST-02
 INSTANTIATE_TEST_SUITE_P(Seeds, LocalSimulation, ::testing::Range<std::uint64_t>(0, 2));
 
 TEST(LocalWorld, KeepsItsPromisesForSeedsThatOnceShowedAFault) {  // R-TEST-02
-    for (std::uint64_t const seed : {305632U}) {
+    for (std::uint64_t const seed : {305632U, 316578U}) {
         EXPECT_THAT(run_local_world(seed).problems, ::testing::IsEmpty()) << "seed " << seed;
     }
 }
