@@ -251,7 +251,7 @@ ForwardBackward request(std::string_view body) {
                 number_entry(in.get_message(), numbers);
                 break;
             case varint_field(6):
-                out.forward_only = in.get_bool();
+                out.forward_only = in.get_uint64() != 0;  // `get_bool` reads beyond the end
                 break;
             case bytes_field(7):
                 config_entry(in.get_message(), newer);

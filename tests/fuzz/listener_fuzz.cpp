@@ -59,8 +59,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     require(wire.next() == local::ServerConnection::Next::close);
     require(wire.share.receiving == 0);
     std::size_t answers = 0;
-    for (auto at = wire.sent.find("HTTP/1.1 200 "); at != std::string::npos;
-         at = wire.sent.find("HTTP/1.1 200 ", at + 1)) {
+    for (auto at = wire.sent.find("HTTP/1.1 200 OK\r\n"); at != std::string::npos;
+         at = wire.sent.find("HTTP/1.1 200 OK\r\n", at + 1)) {
         ++answers;
     }
     require(answers == answered);

@@ -43,9 +43,10 @@ std::optional<std::chrono::nanoseconds> retry_after(Headers const& headers, Wall
         if (auto const seconds = number(*text)) {
             if (auto const wait = usable(*seconds * 1e9)) return wait;
         }
-        if (auto const date = parse_http_date(*text, now)) {
+        // Far in the past the difference would be more than a duration can hold.
+        if (auto const date = parse_http_date(*text, now); date && *date > now) {
             auto const wait = *date - now;
-            if (wait > wait.zero() && wait <= longest) {
+            if (wait <= longest) {
                 return std::chrono::duration_cast<std::chrono::nanoseconds>(wait);
             }
         }
