@@ -35,6 +35,7 @@ TEST(RetryAfter, IsUsedOnlyAboveZeroAndUpToAMinute) {  // R-RETRY-71
     EXPECT_EQ(hint({{"retry-after", "Fri, 15 Jan 2027 08:00:00 GMT"}}), std::nullopt);
     EXPECT_EQ(hint({{"retry-after", "Fri, 15 Jan 2027 08:01:01 GMT"}}), std::nullopt);
     EXPECT_EQ(hint({{"retry-after", "Sat, 31 Dec 2250 23:59:59 GMT"}}), std::nullopt);
+    EXPECT_EQ(hint({{"retry-after", "Sun, 15 Jan 1713 08:00:30 GMT"}}), std::nullopt);
 }
 
 TEST(RetryAfter, IsAlwaysInRangeWhateverTheServerSays) {  // R-TEST-03
