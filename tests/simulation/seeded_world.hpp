@@ -100,9 +100,9 @@ protected:
         arm(alarm, after);
     }
 
-    /// At the end all that a limit lends must be back; one that nobody came to tells nothing.
+    /// At the end all that a limit lends must be back.
     void check_back(LimitStatus const& limit, std::int64_t all, std::string const& name) {
-        if (limit.free.value_or(all) != all || limit.waiting != 0) {
+        if (limit.free != all || limit.waiting != 0) {
             problem(name + ": " + std::to_string(limit.free.value_or(-1)) + " came back of " +
                     std::to_string(all) + ", and " + std::to_string(limit.waiting) + " wait");
         }
