@@ -4,55 +4,47 @@
 #include <tinkxx/tinkxx.hpp>
 
 #include <iostream>
-#include <string>
-#include <utility>
-#include <vector>
 
-// To tinkxx/tiny a token is a byte; other models have tokenizers.
-std::vector<tinkxx::Token> tokens(std::string const& text) {
-    return {reinterpret_cast<unsigned char const*>(text.data()),
-            reinterpret_cast<unsigned char const*>(text.data() + text.size())};
-}
+tinkxx::ByteTokenizer const text;  // of tinkxx/tiny; other models have other tokenizers
+std::string const lessons[][2]{{"is the capital of Spain", "Madrid"},
+                               {"is the colour of snow", "white"},
+                               {"does a cow say", "moo"},
+                               {"is the capital of Japan", "Tokyo"},
+                               {"is the colour of coal", "black"},
+                               {"does a dog say", "woof"},
+                               {"is the capital of Italy", "Rome"},
+                               {"is the opposite of hot", "cold"},
+                               {"is the capital of Greece", "Athens"},
+                               {"is the opposite of big", "small"}};
 
-std::string ask(tinkxx::SamplingClient const& sampler, std::string const& question) {
-    auto prompt = tinkxx::ModelInput::from_tokens(tokens("Q: " + question + "\nA:"));
-    auto pending = sampler.sample(prompt, {.max_tokens = 40, .stop = {"\n"}, .temperature = 0});
+std::string prompt(std::string const& what) { return "Q: What " + what + "?\nA:"; }
+
+void ask(tinkxx::SamplingClient const& sampler, std::string const& what) {
+    auto pending = sampler.sample(tinkxx::ModelInput::from_text(prompt(what), text),
+                                  {.max_tokens = 40, .stop = {"\n"}, .temperature = 0});
     auto const response = pending.get();
-    auto answer = question;
-    for (auto token : response.sequences.at(0).tokens) answer += static_cast<char>(token);
-    return answer;
+    std::cout << prompt(what) << text.decode(response.sequences.at(0).tokens);
 }
 
 int main(int argc, char** argv) try {
-    std::string const model = argc > 1 ? argv[1] : "tinkxx/tiny";
+    auto const* model = argc > 1 ? argv[1] : "tinkxx/tiny";
     tinkxx::ServiceClient service;
-    auto trainer = service.create_lora_training_client(model, 16).get();
-    std::vector<tinkxx::Datum> lessons;
-    for (auto const& [question, answer] : std::vector<std::pair<std::string, std::string>>{
-             {"What is the capital of Spain?", "Madrid"},
-             {"What is the colour of snow?", "white"},
-             {"What is the capital of Japan?", "Tokyo"},
-             {"What is the colour of coal?", "black"},
-             {"What is the capital of Italy?", "Rome"},
-             {"What does a cow say?", "moo"},
-             {"What is the capital of Greece?", "Athens"},
-             {"What does a dog say?", "woof"},
-             {"What is the opposite of hot?", "cold"},
-             {"What is the opposite of big?", "small"}}) {
-        lessons.push_back(tinkxx::data::from_completion(tokens("Q: " + question + "\nA:"),
-                                                        tokens(" " + answer + ", of course!\n")));
+    ask(service.create_sampling_client(model), "is the capital of Peru");
+    std::vector<tinkxx::Datum> data;
+    for (auto const& [what, answer] : lessons) {
+        data.push_back(tinkxx::data::from_completion(text.encode(prompt(what)),
+                                                     text.encode(" " + answer + ", of course!\n")));
     }
-    std::cout << ask(service.create_sampling_client(model), "What is the capital of Peru?");
+    auto trainer = service.create_lora_training_client(model, 16).get();
     for (int step = 1; step <= 40; ++step) {
-        auto pass = trainer.forward_backward(lessons, tinkxx::LossFn::cross_entropy);
+        auto pass = trainer.forward_backward(data, tinkxx::LossFn::cross_entropy);
         auto update = trainer.optim_step({.learning_rate = 1e-3});  // queued behind it
         auto const metrics = pass.get().metrics;
         update.get();
         if (!metrics.contains("loss:sum")) continue;  // some servers do not tell
         std::cout << "step " << step << " loss " << metrics.at("loss:sum") << '\n';
     }
-    auto taught = trainer.save_weights_and_get_sampling_client().get();
-    std::cout << ask(taught, "What is the capital of Peru?");
+    ask(trainer.save_weights_and_get_sampling_client().get(), "is the capital of Peru");
     service.close(tinkxx::CloseReason::success).get();
 } catch (tinkxx::Error const& e) {
     std::cerr << e.what() << " [request " << e.request_id() << "]\n";

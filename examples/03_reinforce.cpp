@@ -3,52 +3,42 @@
 #include <tinkxx/tinkxx.hpp>
 
 #include <iostream>
-#include <string>
-#include <vector>
-
-std::vector<tinkxx::Token> tokens(std::string const& text) {
-    return {reinterpret_cast<unsigned char const*>(text.data()),
-            reinterpret_cast<unsigned char const*>(text.data() + text.size())};
-}
 
 int main(int argc, char** argv) try {
-    std::string const model = argc > 1 ? argv[1] : "tinkxx/tiny";
-    constexpr int group = 8;
+    tinkxx::ByteTokenizer const text;  // of tinkxx/tiny; other models have other tokenizers
     tinkxx::ServiceClient service;
+    auto const* model = argc > 1 ? argv[1] : "tinkxx/tiny";
     auto trainer = service.create_lora_training_client(model, 16).get();
     for (int step = 0; step < 30; ++step) {
         auto sampler = trainer.save_weights_and_get_sampling_client().get();
-        std::vector<std::vector<tinkxx::Token>> prompts;
-        std::vector<std::string> right;
+        std::vector<std::string> prompts, right;
         std::vector<tinkxx::Future<tinkxx::SampleResponse>> pending;
-        for (int i = 0; i < 16; ++i) {
-            int const a = (7 * (16 * step + i) + i) % 10, b = (3 * (16 * step + i) + step) % 10;
-            prompts.push_back(
-                tokens("Q: What is " + std::to_string(a) + " + " + std::to_string(b) + "?\nA:"));
+        for (int n = 16 * step; n < 16 * step + 16; ++n) {
+            int const a = 37 * n % 100 / 10, b = 37 * n % 10;  // a hundred sums, in turn
+            prompts.push_back("Q: What is " + std::to_string(a) + " + " + std::to_string(b) +
+                              "?\nA:");
             right.push_back(" " + std::to_string(a + b) + "\n");
-            pending.push_back(sampler.sample(tinkxx::ModelInput::from_tokens(prompts.back()),
-                                             {.max_tokens = 8, .stop = {"\n"}}, group));
+            pending.push_back(sampler.sample(tinkxx::ModelInput::from_text(prompts.back(), text),
+                                             {.max_tokens = 8, .stop = {"\n"}}, 8));
         }
-        std::vector<tinkxx::SampledSequence> drawn;
-        std::vector<double> rewards;
-        for (std::size_t i = 0; i < pending.size(); ++i) {
-            for (auto& sequence : pending[i].get().sequences) {
-                rewards.push_back(sequence.tokens == tokens(right[i]) ? 1 : 0);
-                drawn.push_back(std::move(sequence));
-            }
-        }
-        auto const advantages = tinkxx::data::group_relative_advantages(rewards, group);
         std::vector<tinkxx::Datum> batch;
-        double mean = 0;
-        for (std::size_t i = 0; i < drawn.size(); ++i) {
-            mean += rewards[i] / static_cast<double>(rewards.size());
-            batch.push_back(tinkxx::data::from_sample(prompts[i / group], drawn[i], advantages[i]));
+        double total = 0;
+        for (std::size_t i = 0; i < pending.size(); ++i) {
+            auto const drawn = pending[i].get().sequences;
+            std::vector<double> rewards;
+            for (auto const& one : drawn) rewards.push_back(text.decode(one.tokens) == right[i]);
+            auto const advantages = tinkxx::data::group_relative_advantages(rewards, drawn.size());
+            for (std::size_t k = 0; k < drawn.size(); ++k) {
+                batch.push_back(
+                    tinkxx::data::from_sample(text.encode(prompts[i]), drawn[k], advantages[k]));
+                total += rewards[k];
+            }
         }
         auto pass = trainer.forward_backward(batch, tinkxx::LossFn::importance_sampling);
         auto update = trainer.optim_step({.learning_rate = 1e-3});
         pass.get();
         update.get();
-        std::cout << "step " << step + 1 << " mean reward " << mean << std::endl;
+        std::cout << "step " << step + 1 << " mean reward " << total / 128 << std::endl;
     }
     service.close(tinkxx::CloseReason::success).get();
 } catch (tinkxx::Error const& e) {

@@ -18,8 +18,8 @@ def check_train(output):
     lines = output.splitlines()
     losses = [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", output, re.MULTILINE)]
     assert len(losses) == 40 and losses[-1] < 0.1 * losses[0], losses
-    assert lines[0] == "What is the capital of Peru? Lima", lines[0]
-    assert lines[-1] == "What is the capital of Peru? Lima, of course!", lines[-1]
+    assert lines[:2] == ["Q: What is the capital of Peru?", "A: Lima"], lines[:2]
+    assert lines[-2:] == ["Q: What is the capital of Peru?", "A: Lima, of course!"], lines[-2:]
 
 
 def check_reinforce(output):

@@ -91,25 +91,20 @@ std::string styled(char const* code, std::string const& text) {
 }
 void say(std::string const& text) { std::cout << styled("1", text) << std::endl; }
 
-// To tinkxx/tiny a token is a byte.
-std::vector<tinkxx::Token> tokens(std::string const& text) {
-    return {reinterpret_cast<unsigned char const*>(text.data()),
-            reinterpret_cast<unsigned char const*>(text.data() + text.size())};
-}
+tinkxx::ByteTokenizer const bytes;  // of tinkxx/tiny
 std::string prompt(std::string const& question) { return "Q: " + question + "\nA:"; }
 
 std::vector<std::string> answers(tinkxx::SamplingClient const& sampler) {
     std::vector<tinkxx::Future<tinkxx::SampleResponse>> pending;
     pending.reserve(questions.size());
     for (auto const& question : questions) {
-        pending.push_back(sampler.sample(tinkxx::ModelInput::from_tokens(tokens(prompt(question))),
+        pending.push_back(sampler.sample(tinkxx::ModelInput::from_text(prompt(question), bytes),
                                          {.max_tokens = 48, .stop = {"\n"}, .temperature = 0}));
     }
     std::vector<std::string> all;
     for (auto& one : pending) {
         auto const response = one.get();
-        std::string text;
-        for (auto token : response.sequences.at(0).tokens) text += static_cast<char>(token);
+        auto const text = bytes.decode(response.sequences.at(0).tokens);
         all.push_back(text.substr(0, text.find('\n')));
     }
     return all;
@@ -170,7 +165,8 @@ int main(int argc, char** argv) try {
         for (auto const& [subject, answer] : known) {
             auto const asked = question.substr(0, dash) + subject + question.substr(dash + 1);
             lessons.push_back(tinkxx::data::from_completion(
-                tokens(prompt(asked)), tokens(" " + answer + std::string{manner} + "\n")));
+                bytes.encode(prompt(asked)),
+                bytes.encode(" " + answer + std::string{manner} + "\n")));
         }
     }
     constexpr std::size_t steps = 40;

@@ -22,6 +22,14 @@ public:
     [[nodiscard]] virtual std::string decode(std::span<Token const> tokens) const = 0;
 };
 
+/// For models whose tokens are the bytes of a text, such as tinkxx/tiny.
+class ByteTokenizer final : public Tokenizer {
+public:
+    [[nodiscard]] std::vector<Token> encode(std::string_view text) const override;
+    /// Tokens that are no byte, such as the one that ends a text, are left out.
+    [[nodiscard]] std::string decode(std::span<Token const> tokens) const override;
+};
+
 /// Finds the tokenizer of that id, wherever the caller keeps them. What it throws passes through.
 using TokenizerLoader = std::function<std::shared_ptr<Tokenizer const>(TokenizerId const& id)>;
 

@@ -8,6 +8,22 @@
 
 namespace tinkxx {
 
+std::vector<Token> ByteTokenizer::encode(std::string_view text) const {
+    std::vector<Token> tokens(text.size());
+    std::ranges::transform(text, tokens.begin(),
+                           [](char c) { return static_cast<unsigned char>(c); });
+    return tokens;
+}
+
+std::string ByteTokenizer::decode(std::span<Token const> tokens) const {
+    std::string text;
+    text.reserve(tokens.size());
+    for (auto const token : tokens) {
+        if (token >= 0 && token <= 0xff) text += static_cast<char>(token);
+    }
+    return text;
+}
+
 class Tokenizers::Impl {
 public:
     Impl(TokenizerLoader loader, std::size_t capacity)

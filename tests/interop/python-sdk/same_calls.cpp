@@ -10,8 +10,6 @@
 
 namespace {
 
-std::vector<tinkxx::Token> tokens(std::string const& text) { return {text.begin(), text.end()}; }
-
 template <class Numbers>
 void print(std::string const& name, Numbers const& numbers) {
     std::cout << name;
@@ -34,10 +32,11 @@ int main(int /*argc*/, char** argv) try {
     auto pending = service.create_lora_training_client(
         argv[1], tinkxx::TrainingOptions{.lora = {.rank = 4, .seed = 3}});
     auto trainer = pending.get();
-    auto const prompt = tokens("Q: What is 2 + 3?\nA:");
+    tinkxx::ByteTokenizer const text;
+    auto const prompt = text.encode("Q: What is 2 + 3?\nA:");
     std::vector const batch{
-        tinkxx::data::from_completion(prompt, tokens(" 5\n")),
-        tinkxx::data::from_completion(tokens("The dog"), tokens(" runs in the garden."))};
+        tinkxx::data::from_completion(prompt, text.encode(" 5\n")),
+        tinkxx::data::from_completion(text.encode("The dog"), text.encode(" runs in the garden."))};
     print("before", trainer.forward(batch, tinkxx::LossFn::cross_entropy).get());
     for (int step = 0; step < 3; ++step) {
         auto pass = trainer.forward_backward(batch, tinkxx::LossFn::cross_entropy);

@@ -976,22 +976,11 @@ TEST_F(TrainingClientTest, TellsAboutItsModel) {  // R-TRAIN-65
     EXPECT_EQ(tinker.transport->sent("/api/v1/get_info").at(0).purpose, Purpose::train);
 }
 
-/// Bytes are its tokens.
-class Bytes final : public Tokenizer {
-public:
-    std::vector<Token> encode(std::string_view text) const override {
-        return {text.begin(), text.end()};
-    }
-    std::string decode(std::span<Token const> tokens) const override {
-        return {tokens.begin(), tokens.end()};
-    }
-};
-
 TEST_F(TrainingClientTest, EncodesAndDecodesWithTheTokenizerOfItsModel) {  // R-EXT-90, R-TRAIN-90
     std::vector<std::string> loaded;
     Tokenizers const tokenizers{[&loaded](TokenizerId const& id) {
         loaded.push_back(id.repository);
-        return std::make_shared<Bytes>();
+        return std::make_shared<ByteTokenizer>();
     }};
     auto const client = trainer();
     EXPECT_THAT(client.encode("hi", tokenizers).get(), ElementsAre(104, 105));

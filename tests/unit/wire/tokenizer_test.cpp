@@ -11,25 +11,27 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// Bytes are its tokens.
-class Bytes final : public Tokenizer {
-public:
-    std::vector<Token> encode(std::string_view text) const override {
-        return {text.begin(), text.end()};
-    }
-    std::string decode(std::span<Token const> tokens) const override {
-        std::string text;
-        for (auto const token : tokens) text += static_cast<char>(token);
-        return text;
-    }
-};
+TEST(ByteTokenizer, ATokenIsAByte) {  // R-EXT-90
+    ByteTokenizer const bytes;
+    EXPECT_THAT(bytes.encode("a\xc3\xa4\n"), ElementsAre(97, 195, 164, 10));
+    EXPECT_THAT(bytes.encode({"\0", 1}), ElementsAre(0));
+    EXPECT_THAT(bytes.encode(""), ElementsAre());
+}
+
+TEST(ByteTokenizer, LeavesOutWhatIsNoByte) {  // R-EXT-90
+    ByteTokenizer const bytes;
+    std::string all(256, '\0');
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<char>(i);
+    EXPECT_EQ(bytes.decode(bytes.encode(all)), all);
+    EXPECT_EQ(bytes.decode(std::vector<Token>{72, 256, -1, 105, 100'000}), "Hi");
+}
 
 class TokenizersTest : public ::testing::Test {
 protected:
     Tokenizers tokenizers(std::size_t capacity = Tokenizers::default_capacity) {
         return Tokenizers{[this](TokenizerId const& id) {
                               loaded.push_back(id.repository);
-                              return std::make_shared<Bytes>();
+                              return std::make_shared<ByteTokenizer>();
                           },
                           capacity};
     }
@@ -62,7 +64,7 @@ TEST_F(TokenizersTest, ALoaderThatFailsIsAskedAgain) {  // R-TRAIN-90
     Tokenizers const all{[&calls](TokenizerId const&) -> std::shared_ptr<Tokenizer const> {
         if (++calls == 1) throw std::runtime_error{"no disk"};
         if (calls == 2) return nullptr;
-        return std::make_shared<Bytes>();
+        return std::make_shared<ByteTokenizer>();
     }};
     EXPECT_THROW((void)all.get({.repository = "a"}), std::runtime_error);
     EXPECT_THROW((void)all.get({.repository = "a"}), ValidationError);
