@@ -5,12 +5,14 @@
 #include "engine/threads.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <stdexcept>
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 namespace tinkxx::engine {
@@ -21,17 +23,63 @@ namespace {
 // that time would go into finding the pages.
 constexpr std::size_t huge_page = 2U << 20;
 
-constexpr std::align_val_t alignment(std::size_t bytes) {
-    return std::align_val_t{bytes < huge_page ? 64 : huge_page};
+constexpr std::align_val_t small_alignment{64};
+
+#if defined(__linux__)
+
+std::size_t whole_pages(std::size_t bytes) {
+    static auto const page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return (bytes + page - 1) / page * page;
+}
+
+/// From the system and not from the heap, whose other users would get large pages too.
+std::byte* allocate_pages(std::size_t bytes) {
+    auto const size = whole_pages(bytes);
+    auto* const mapped =
+        mmap(nullptr, size + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc{};
+    auto* const from = static_cast<std::byte*>(mapped);
+    auto const head = -reinterpret_cast<std::uintptr_t>(from) % huge_page;
+    if (head != 0) munmap(from, head);
+    munmap(from + head + size, huge_page - head);
+    // Only a wish: what remains of the last page, or a refusal, costs speed and nothing else.
+    madvise(from + head, size, MADV_HUGEPAGE);
+    return from + head;
 }
 
 std::byte* allocate(std::size_t bytes) {
-    auto* const memory = ::operator new[](bytes, alignment(bytes));
-#if defined(__linux__)
-    // Only a wish: what remains of the last page, or a refusal, costs speed and nothing else.
-    if (bytes >= huge_page) madvise(memory, bytes, MADV_HUGEPAGE);
+    if (bytes >= huge_page) return allocate_pages(bytes);
+    return static_cast<std::byte*>(::operator new[](bytes, small_alignment));
+}
+
+void release(std::byte* memory, std::size_t bytes) noexcept {
+    if (bytes >= huge_page) {
+        munmap(memory, whole_pages(bytes));
+    } else {
+        ::operator delete[](memory, small_alignment);
+    }
+}
+
+#else
+
+std::byte* allocate(std::size_t bytes) {
+    return static_cast<std::byte*>(::operator new[](bytes, small_alignment));
+}
+
+void release(std::byte* memory, std::size_t) noexcept {
+    ::operator delete[](memory, small_alignment);
+}
+
 #endif
-    return static_cast<std::byte*>(memory);
+
+constexpr std::size_t line = 64;
+constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
+
+PanelMemory memory_for(std::size_t bytes, PanelArena* arena) {
+    if (arena != nullptr) {
+        if (auto taken = arena->take(bytes)) return taken;
+    }
+    return PanelMemory{allocate(bytes), FreePanels{.bytes = bytes}};
 }
 
 template <class Body>
@@ -63,19 +111,36 @@ void transpose(std::byte* to, std::size_t to_stride, std::byte const* from, std:
 }  // namespace
 
 void FreePanels::operator()(std::byte* p) const noexcept {
-    ::operator delete[](p, alignment(bytes));
+    if (arena == nullptr) release(p, bytes);
 }
 
-PackedMatrix::PackedMatrix(WeightView weights, Threads* threads)
+PanelArena::PanelArena(std::size_t bytes, std::size_t matrices) {
+    auto const size = bytes + matrices * line;
+    if (size < huge_page) return;
+    memory_ = {allocate(size), [size](std::byte* p) { release(p, size); }};
+    next_ = memory_.get();
+    left_ = size;
+}
+
+PanelMemory PanelArena::take(std::size_t bytes) {
+    auto const size = whole_lines(bytes);
+    if (size > left_) return {};
+    auto* const place = next_;
+    next_ += size;
+    left_ -= size;
+    return PanelMemory{place, FreePanels{.bytes = bytes, .arena = memory_}};
+}
+
+PackedMatrix::PackedMatrix(WeightView weights, Threads* threads, PanelArena* arena)
     : type_{weights.type},
       outputs_{weights.rows},
       inputs_{weights.cols},
-      data_{allocate(bytes()), FreePanels{bytes()}} {
+      data_{memory_for(bytes(), arena)} {
     assign(weights, threads);
 }
 
-PackedMatrix::PackedMatrix(std::size_t outputs, std::size_t inputs)
-    : outputs_{outputs}, inputs_{inputs}, data_{allocate(bytes()), FreePanels{bytes()}} {
+PackedMatrix::PackedMatrix(std::size_t outputs, std::size_t inputs, PanelArena* arena)
+    : outputs_{outputs}, inputs_{inputs}, data_{memory_for(bytes(), arena)} {
     std::ranges::fill(values(), 0.0F);
 }
 

@@ -10,10 +10,29 @@ namespace tinkxx::engine {
 
 class Threads;
 
-/// Gives the memory of a `PackedMatrix` back.
+/// Gives the memory of a `PackedMatrix` back, or its share of an arena.
 struct FreePanels {
     std::size_t bytes{0};
+    std::shared_ptr<std::byte> arena{};
     void operator()(std::byte* p) const noexcept;
+};
+using PanelMemory = std::unique_ptr<std::byte[], FreePanels>;
+
+/// Memory for matrices that live and die together. Side by side they fill large pages, which each
+/// of them may be too small for. It lives as long as one of them.
+class PanelArena {
+public:
+    /// For `bytes` of matrices and what lies between `matrices` of them. Takes nothing if that is
+    /// too little for large pages: the matrices then have memory of their own.
+    PanelArena(std::size_t bytes, std::size_t matrices);
+
+    /// Empty if nothing is left.
+    [[nodiscard]] PanelMemory take(std::size_t bytes);
+
+private:
+    std::shared_ptr<std::byte> memory_{};
+    std::size_t left_{0};
+    std::byte* next_{nullptr};
 };
 
 /// Weights of a linear layer (outputs × inputs), laid out for the products below.
@@ -27,9 +46,10 @@ public:
 
     PackedMatrix() = default;
     /// Copies `weights` into panels of the same type.
-    explicit PackedMatrix(WeightView weights, Threads* threads = nullptr);
+    explicit PackedMatrix(WeightView weights, Threads* threads = nullptr,
+                          PanelArena* arena = nullptr);
     /// float32 zeros, e.g. to gather a gradient in.
-    PackedMatrix(std::size_t outputs, std::size_t inputs);
+    PackedMatrix(std::size_t outputs, std::size_t inputs, PanelArena* arena = nullptr);
 
     [[nodiscard]] ElementType type() const noexcept { return type_; }
     [[nodiscard]] std::size_t outputs() const noexcept { return outputs_; }
@@ -71,7 +91,7 @@ private:
     ElementType type_{ElementType::f32};
     std::size_t outputs_{0};
     std::size_t inputs_{0};
-    std::unique_ptr<std::byte[], FreePanels> data_;
+    PanelMemory data_;
 };
 
 }  // namespace tinkxx::engine

@@ -47,9 +47,13 @@ std::vector<LoraSlot> lora_slots(ModelConfig const& model, LoraConfig const& lor
 LoraWeights zero_lora(ModelConfig const& model, LoraConfig const& lora) {
     LoraWeights weights;
     auto const rank = static_cast<std::size_t>(lora.rank);
-    for (auto const& slot : lora_slots(model, lora, weights)) {
-        slot.pair->a = PackedMatrix(rank, slot.inputs);
-        slot.pair->b = PackedMatrix(slot.outputs, rank);
+    auto const slots = lora_slots(model, lora, weights);
+    std::size_t count = 0;
+    for (auto const& slot : slots) count += rank * (slot.inputs + slot.outputs);
+    PanelArena arena{count * sizeof(float), 2 * slots.size()};
+    for (auto const& slot : slots) {
+        slot.pair->a = PackedMatrix(rank, slot.inputs, &arena);
+        slot.pair->b = PackedMatrix(slot.outputs, rank, &arena);
     }
     return weights;
 }

@@ -39,7 +39,8 @@ std::string shape_text(std::vector<std::uint64_t> const& shape) {
     return text + "]";
 }
 
-Result<void> load_slot(WeightSlot const& slot, TensorMap const& tensors, Threads* threads) {
+/// The tensor for a slot, once its shape and type are right.
+Result<TensorView const*> tensor_for(WeightSlot const& slot, TensorMap const& tensors) {
     auto const found = tensors.find(slot.name);
     if (found == tensors.end()) {
         return invalid("the model has no tensor " + slot.name, slot.name);
@@ -53,22 +54,52 @@ Result<void> load_slot(WeightSlot const& slot, TensorMap const& tensors, Threads
                            "; config.json asks for " + shape_text(wanted),
                        slot.name);
     }
-    auto const type = element_type(tensor.dtype);
-    if (!type) {
+    if (!element_type(tensor.dtype)) {
         return invalid("tensor " + slot.name + " has dtype " +
                            std::string(to_string(tensor.dtype)) + "; F32, F16 or BF16 is needed",
                        slot.name);
     }
+    return &tensor;
+}
+
+Result<void> load_slot(WeightSlot const& slot, TensorView const& tensor, Threads* threads,
+                       PanelArena& arena) {
+    auto const type = *element_type(tensor.dtype);
     if (auto const finite = check_finite(tensor, slot.name); !finite) return finite.error();
     if (slot.vector) {
         *slot.matrix = PackedMatrix(1, slot.cols);
-        widen(slot.matrix->values().data(), *type, tensor.bytes.data(), slot.cols);
+        widen(slot.matrix->values().data(), type, tensor.bytes.data(), slot.cols);
     } else {
         *slot.matrix = PackedMatrix(
-            {.type = *type, .data = tensor.bytes.data(), .rows = slot.rows, .cols = slot.cols},
-            threads);
+            {.type = type, .data = tensor.bytes.data(), .rows = slot.rows, .cols = slot.cols},
+            threads, &arena);
     }
     return {};
+}
+
+struct Opened {
+    ModelConfig config{};
+    TensorFolder files{};
+};
+
+/// Everything is there, as `Model::load` wants it.
+Result<Opened> open_model(std::filesystem::path const& folder) {
+    auto config = read_model_config(folder);
+    if (!config) return config.error();
+    if (static_cast<std::size_t>(config->head_dim) > max_head_dim) {
+        return invalid(
+            "config.json: head_dim beyond " + std::to_string(max_head_dim) + " is not supported",
+            "head_dim");
+    }
+    auto files = TensorFolder::open(folder);
+    if (!files) return files.error();
+    Weights none;
+    for (auto const& slot : weight_slots(*config, none)) {
+        if (auto const tensor = tensor_for(slot, files->tensors()); !tensor) {
+            return invalid(folder.string() + ": " + tensor.error().what(), slot.name);
+        }
+    }
+    return Opened{*std::move(config), *std::move(files)};
 }
 
 /// A normal number from two uniform ones; its bits need not be the same on another machine.
@@ -83,32 +114,37 @@ float normal(std::uint64_t seed, std::uint64_t tensor, std::uint64_t index) {
 Model::Model(ModelConfig config, Weights weights)
     : config_{std::move(config)}, weights_{std::move(weights)} {}
 
+Result<ModelConfig> check_model(std::filesystem::path const& folder) {
+    auto opened = open_model(folder);
+    if (!opened) return opened.error();
+    return std::move(opened->config);
+}
+
 Result<std::shared_ptr<Model const>> Model::load(std::filesystem::path const& folder,
                                                  Threads* threads) {
-    auto const config = read_model_config(folder);
-    if (!config) return config.error();
-    if (static_cast<std::size_t>(config->head_dim) > max_head_dim) {
-        return invalid(
-            "config.json: head_dim beyond " + std::to_string(max_head_dim) + " is not supported",
-            "head_dim");
-    }
-    auto const files = TensorFolder::open(folder);
-    if (!files) return files.error();
+    auto opened = open_model(folder);
+    if (!opened) return opened.error();
+    auto const& tensors = opened->files.tensors();
     Weights weights;
-    for (auto const& slot : weight_slots(*config, weights)) {
-        if (auto const loaded = load_slot(slot, files->tensors(), threads); !loaded) {
-            return invalid(folder.string() + ": " + loaded.error().what(),
-                           std::string(loaded.error().field()));
+    auto const slots = weight_slots(opened->config, weights);
+    std::size_t bytes = 0;
+    for (auto const& slot : slots) bytes += tensors.at(slot.name).bytes.size();
+    PanelArena arena{bytes, slots.size()};
+    for (auto const& slot : slots) {
+        if (auto const loaded = load_slot(slot, tensors.at(slot.name), threads, arena); !loaded) {
+            return invalid(folder.string() + ": " + loaded.error().what(), slot.name);
         }
     }
-    return std::make_shared<Model const>(*config, std::move(weights));
+    return std::make_shared<Model const>(std::move(opened->config), std::move(weights));
 }
 
 std::shared_ptr<Model const> Model::random(ModelConfig const& config, ElementType type,
                                            std::uint64_t seed) {
     Weights weights;
     std::uint64_t number = 0;
-    for (auto const& slot : weight_slots(config, weights)) {
+    auto const slots = weight_slots(config, weights);
+    auto arena = arena_for(slots, element_bytes(type));
+    for (auto const& slot : slots) {
         ++number;
         auto const count = slot.rows * slot.cols;
         bool const norm = slot.vector && slot.name.ends_with("norm.weight");
@@ -124,7 +160,8 @@ std::shared_ptr<Model const> Model::random(ModelConfig const& config, ElementTyp
         std::vector<std::byte> stored(count * element_bytes(type));
         narrow(stored.data(), type, values.data(), count);
         *slot.matrix = PackedMatrix(
-            {.type = type, .data = stored.data(), .rows = slot.rows, .cols = slot.cols});
+            {.type = type, .data = stored.data(), .rows = slot.rows, .cols = slot.cols}, nullptr,
+            &arena);
     }
     return std::make_shared<Model const>(config, std::move(weights));
 }
@@ -200,11 +237,12 @@ Result<void> save_model(std::filesystem::path const& folder, ModelConfig const& 
 Weights widen_weights(ModelConfig const& config, Weights const& weights) {
     Weights result;
     auto const to = weight_slots(config, result);
+    auto arena = arena_for(to, sizeof(float));
     auto const from = weight_slots(config, const_cast<Weights&>(weights));
     for (std::size_t i = 0; i < to.size(); ++i) {
         // Panels of both types have the same order.
         auto const& matrix = *from[i].matrix;
-        *to[i].matrix = PackedMatrix(matrix.outputs(), matrix.inputs());
+        *to[i].matrix = PackedMatrix(matrix.outputs(), matrix.inputs(), &arena);
         auto const values = to[i].matrix->values();
         widen(values.data(), matrix.type(), matrix.panel(0), values.size());
     }

@@ -32,6 +32,10 @@ struct RopeTables {
     }
 };
 
+/// Whether `Model::load` could read a folder, as far as that can be told without reading weights:
+/// options, files, and the name, shape and type of each tensor. Fails as it does.
+Result<ModelConfig> check_model(std::filesystem::path const& folder);
+
 /// A decoder-only transformer whose weights any number of adapters share. Immutable; all members
 /// may be called from any thread.
 class Model {

@@ -77,11 +77,17 @@ std::vector<WeightSlot> weight_slots(ModelConfig const& config, Weights& weights
     return slots;
 }
 
+PanelArena arena_for(std::span<WeightSlot const> slots, std::size_t element) {
+    std::size_t count = 0;
+    for (auto const& slot : slots) count += slot.rows * slot.cols;
+    return {count * element, slots.size()};
+}
+
 Weights zero_weights(ModelConfig const& config) {
     Weights weights;
-    for (auto const& slot : weight_slots(config, weights)) {
-        *slot.matrix = PackedMatrix(slot.rows, slot.cols);
-    }
+    auto const slots = weight_slots(config, weights);
+    auto arena = arena_for(slots, sizeof(float));
+    for (auto const& slot : slots) *slot.matrix = PackedMatrix(slot.rows, slot.cols, &arena);
     return weights;
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,9 @@ struct WeightSlot {
 
 /// Every tensor of the model in the order of a file; resizes `weights.layers`.
 std::vector<WeightSlot> weight_slots(ModelConfig const& config, Weights& weights);
+
+/// Room for all of them, with elements of so many bytes.
+PanelArena arena_for(std::span<WeightSlot const> slots, std::size_t element);
 
 /// float32 zeros in the shape of the model.
 Weights zero_weights(ModelConfig const& config);

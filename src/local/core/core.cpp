@@ -1,5 +1,6 @@
 #include "local/core/core.hpp"
 
+#include "engine/model/model.hpp"
 #include "local/core/internals.hpp"
 #include "local/core/routes.hpp"
 #include "wire/server_requests.hpp"
@@ -45,7 +46,7 @@ Result<std::unique_ptr<Core>> Core::create(ServerOptions options, Scheduler& sch
                           "*.safetensors");
     }
     for (auto& source : options.models) {
-        auto config = engine::read_model_config(source.folder);
+        auto config = engine::check_model(source.folder);
         if (!config) {
             return bad_option("models", source.folder.string(),
                               "the folder " + source.folder.string() +
@@ -313,7 +314,7 @@ Core::Base const& Core::base(std::string_view operation, std::string const& name
                                name.substr(0, 200) + "; this server has " + known};
     }
     if (!found->second.failure.empty()) {
-        throw Refused{500, std::string{operation} + ": the base model " + name +
+        throw Refused{400, std::string{operation} + ": the base model " + name +
                                " could not be loaded: " + found->second.failure};
     }
     return found->second;

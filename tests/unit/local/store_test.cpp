@@ -392,16 +392,53 @@ TEST(LocalDatabase, ChangesAllOrNothing) {
     EXPECT_THAT(broken.error().what(), HasSubstr("not a database"));
 }
 
-TEST(LocalServer, SaysWhatIsWrongWithItsOptions) {
+/// Why a server does not start; empty if it does.
+std::string refused(ServerOptions options) {
     Runtime const runtime{RuntimeOptions{.threads = 0}};
-    auto const refused = [&](ServerOptions options) {
-        try {
-            Server const server{std::move(options), runtime};
-        } catch (ValidationError const& error) {
-            return std::string{error.what()};
-        }
-        return std::string{};
-    };
+    try {
+        Server const server{std::move(options), runtime};
+    } catch (ValidationError const& error) {
+        return error.what();
+    }
+    return {};
+}
+
+TEST(LocalServer, DoesNotStartWithAModelThatCannotBeRead) {
+    TemporaryFolder const folder;
+    auto const place = folder.path() / "copy";
+    std::filesystem::copy(byte_model(), place);
+    auto options = tiny_server();
+    options.models.front().folder = place;
+    auto const file = place / "model.safetensors";
+    EXPECT_EQ(refused(options), "");
+    std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+    EXPECT_THAT(refused(options),
+                AllOf(HasSubstr("is no model that can be served"), HasSubstr("model.safetensors")));
+    std::filesystem::remove(file);
+    EXPECT_THAT(refused(options), HasSubstr("is no model that can be served"));
+}
+
+TEST_F(LocalTest, AModelWithoutNumbersIsRefusedToWhomItIsAskedFor) {
+    TemporaryFolder const folder;
+    auto const place = folder.path() / "copy";
+    std::filesystem::copy(byte_model(), place);
+    std::fstream file{place / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary};
+    file.seekp(-1, std::ios::end);
+    file.put('\x7f');  // with the byte before it: not a number
+    file.seekp(-2, std::ios::end);
+    file.put('\xff');
+    file.close();
+    server_options.models.front().folder = place;
+    (void)server();
+    run();
+    auto const result = service().create_lora_training_client("test/bytes", 2).result();
+    ASSERT_FALSE(result);
+    EXPECT_FALSE(result.error().retryable());
+    EXPECT_THAT(result.error().what(),
+                AllOf(HasSubstr("test/bytes could not be loaded"), HasSubstr("NaN")));
+}
+
+TEST(LocalServer, SaysWhatIsWrongWithItsOptions) {
     ServerOptions options;
     EXPECT_THAT(refused(options), HasSubstr("no model to serve"));
     options.models = {{.folder = "/nowhere"}};

@@ -7,7 +7,10 @@
 
 #include <rapidcheck.h>
 
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace tinkxx::engine {
 namespace {
@@ -91,6 +94,37 @@ TEST(PackedMatrix, ZerosAreFloats) {
     PackedMatrix packed{3, 5};
     ASSERT_EQ(packed.values().size(), 15U);
     for (float const value : packed.values()) EXPECT_EQ(value, 0);
+}
+
+TEST(PackedMatrix, ThoseOfAnArenaLieSideBySideAndOutliveIt) {
+    auto const inputs = std::size_t{1} << 14U;
+    auto const address = [](PackedMatrix const& matrix) {
+        return reinterpret_cast<std::uintptr_t>(matrix.panel(0));
+    };
+    auto const values = numbers(20 * inputs, 1);
+    PackedMatrix second;
+    {
+        std::optional<PanelArena> arena{std::in_place, 39 * inputs * sizeof(float), 2};
+        PackedMatrix const first{19, inputs, &*arena};
+        second = PackedMatrix{{ElementType::f32, values.data(), 20, inputs}, nullptr, &*arena};
+        EXPECT_EQ(address(first) % (std::size_t{2} << 20U), 0U) << "the begin of a large page";
+        EXPECT_EQ(address(second), address(first) + first.bytes());
+        // There is no room for more; it has memory of its own.
+        PackedMatrix const third{1, inputs, &*arena};
+        EXPECT_EQ(third.values()[inputs - 1], 0.0F);
+        arena.reset();
+    }
+    std::vector<float> back(values.size());
+    second.unpack(back.data());
+    EXPECT_EQ(back, values);
+    second = {};
+}
+
+TEST(PackedMatrix, AnArenaThatIsTooSmallForLargePagesTakesNothing) {
+    PanelArena arena{1000, 2};
+    EXPECT_EQ(arena.take(100), nullptr);
+    PackedMatrix const matrix{3, 5, &arena};
+    EXPECT_EQ(matrix.values()[14], 0.0F);
 }
 
 }  // namespace
