@@ -98,18 +98,22 @@ ModelConfig shape_named(std::string const& name) {
 std::shared_ptr<Model const> random_model(ModelConfig const& config, ElementType type) {
     Weights weights;
     std::uint32_t state = 1;
-    for (auto const& slot : weight_slots(config, weights)) {
-        *slot.matrix = PackedMatrix(slot.rows, slot.cols);
+    auto const slots = weight_slots(config, weights);
+    auto arena = arena_for(slots, element_bytes(type));
+    for (auto const& slot : slots) {
+        bool const as_it_is = slot.vector || type == ElementType::f32;
+        *slot.matrix = PackedMatrix(slot.rows, slot.cols, as_it_is ? &arena : nullptr);
         for (auto& value : slot.matrix->values()) {
             state = state * 1664525U + 1013904223U;
             value = slot.vector ? 1.0F : 0.035F * (static_cast<float>(state >> 8U) * 0x1p-23F - 1);
         }
-        if (slot.vector || type == ElementType::f32) continue;
+        if (as_it_is) continue;
         auto const values = slot.matrix->values();
         std::vector<std::uint16_t> halves(values.size());
         narrow(halves.data(), type, values.data(), values.size());
         *slot.matrix = PackedMatrix(
-            {.type = type, .data = halves.data(), .rows = slot.rows, .cols = slot.cols});
+            {.type = type, .data = halves.data(), .rows = slot.rows, .cols = slot.cols}, nullptr,
+            &arena);
     }
     return std::make_shared<Model const>(config, std::move(weights));
 }
@@ -159,6 +163,7 @@ public:
             chunk_ * wide(config.vocab_size));
         x_.assign(most, 0.01F);
         y_.assign(most, 0.01F);
+        dx_.assign(most, 0);
         h_.assign(rows * std::max<std::size_t>(rank_, 1), 0.01F);
         dh_ = h_;
         if (rank > 0) {
@@ -203,6 +208,8 @@ private:
                 bool backward, Threads* threads) {
         MatrixView const x{x_.data(), rows, w.inputs()};
         MatrixView const y{y_.data(), rows, w.outputs()};
+        // Apart, or what is multiplied would vanish or grow from one product to the next.
+        MatrixView const dx{dx_.data(), rows, w.inputs()};
         MatrixView const h{h_.data(), rows, rank_};
         MatrixView const dh{dh_.data(), rows, rank_};
         forward(y, x, w, Write::set, nullptr, worth(threads, rows, w));
@@ -215,11 +222,10 @@ private:
             backward_input(dh, y, pair->b, Write::set, worth(threads, rows, pair->b));
             backward_weight(gradient->b, y, h, worth(threads, rows, pair->b));
             backward_weight(gradient->a, dh, x, worth(threads, rows, pair->a));
-            backward_input(x, dh, pair->a, Write::set, worth(threads, rows, pair->a));
+            backward_input(dx, dh, pair->a, Write::set, worth(threads, rows, pair->a));
         }
-        backward_input(x, y, w, pair != nullptr ? Write::add : Write::set, worth(threads, rows, w));
-        // Or they would grow without end.
-        std::fill_n(x_.begin(), std::min<std::size_t>(x_.size(), 64), 0.01F);
+        backward_input(dx, y, w, pair != nullptr ? Write::add : Write::set,
+                       worth(threads, rows, w));
     }
 
     Model const& model_;
@@ -228,6 +234,7 @@ private:
     std::size_t chunk_{0};
     std::vector<float> x_{};
     std::vector<float> y_{};
+    std::vector<float> dx_{};
     std::vector<float> h_{};
     std::vector<float> dh_{};
     std::unique_ptr<Adapter> adapter_{};

@@ -1,10 +1,11 @@
 // How fast the engine's matrix products are, beside what the core can do at all and, where it was
 // found at build time, beside oneDNN's product of packed float32 weights.
 //
-//   engine_kernels [--quick]
+//   engine_kernels [--quick] [--check] [ROWSxOUTPUTSxINPUTS]...
 //
-// One thread, best of several runs, in the CPU time of the thread: a busy neighbour costs caches
-// but is not counted. TINKXX_ENGINE_ISA chooses the instruction set.
+// One thread, best of several runs in turn, in the CPU time of the thread: a busy neighbour costs
+// caches but is not counted. TINKXX_ENGINE_ISA chooses the instruction set. `--check` exits with 1
+// if a product reaches less than nine tenths of oneDNN's.
 
 #include "engine/kernels/convert.hpp"
 #include "engine/kernels/isa.hpp"
@@ -13,6 +14,8 @@
 #include "engine_peak.hpp"
 
 #if defined(TINKXX_BENCH_ONEDNN)
+#include <dlfcn.h>
+
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <unordered_map>
@@ -23,6 +26,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -39,21 +43,28 @@ double cpu_seconds() {
 
 int runs = 15;
 
-/// Seconds of one call, the best of several runs of a few milliseconds.
-template <class Fn>
-double best(Fn fn) {
-    fn();
-    auto start = cpu_seconds();
-    fn();
-    auto const once = std::max(1e-9, cpu_seconds() - start);
-    auto const calls = std::max(1, static_cast<int>(3e-3 / once));
-    auto result = once;
-    for (int r = 0; r != runs; ++r) {
-        start = cpu_seconds();
-        for (int i = 0; i != calls; ++i) fn();
-        result = std::min(result, (cpu_seconds() - start) / calls);
+/// A call that is measured: the best of several runs of a few milliseconds.
+struct Measured {
+    std::function<void()> call{};
+    int calls{1};
+    double seconds{1e9};
+};
+
+/// All of them in turn, so that what disturbs the machine for a while disturbs all alike.
+void measure_all(std::vector<Measured*> const& all) {
+    for (auto* const one : all) {
+        one->call();
+        auto const start = cpu_seconds();
+        one->call();
+        one->calls = std::max(1, static_cast<int>(3e-3 / std::max(1e-9, cpu_seconds() - start)));
     }
-    return result;
+    for (int r = 0; r != runs; ++r) {
+        for (auto* const one : all) {
+            auto const start = cpu_seconds();
+            for (int i = 0; i != one->calls; ++i) one->call();
+            one->seconds = std::min(one->seconds, (cpu_seconds() - start) / one->calls);
+        }
+    }
 }
 
 std::vector<float> numbers(std::size_t count) {
@@ -74,7 +85,7 @@ struct Shape {
 
 #if defined(TINKXX_BENCH_ONEDNN)
 /// oneDNN's product for exactly this shape, its weights in the layout it likes best.
-std::optional<double> onednn_seconds(Shape s, std::vector<float>& x, std::vector<float>& w,
+std::function<void()> onednn_product(Shape s, std::vector<float>& x, std::vector<float>& w,
                                      std::vector<float>& y) {
     using Desc = dnnl::memory::desc;
     using Tag = dnnl::memory::format_tag;
@@ -82,6 +93,10 @@ std::optional<double> onednn_seconds(Shape s, std::vector<float>& x, std::vector
     auto const m = static_cast<dnnl_dim_t>(s.rows);
     auto const n = static_cast<dnnl_dim_t>(s.outputs);
     auto const k = static_cast<dnnl_dim_t>(s.inputs);
+    // One thread too, of the OpenMP library that it may have brought with it.
+    if (auto* const set_threads = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) {
+        reinterpret_cast<void (*)(int)>(set_threads)(1);
+    }
     static dnnl::engine const engine{dnnl::engine::kind::cpu, 0};
     static dnnl::stream stream{engine};
     Desc const x_desc{{m, k}, f32, Tag::ab};
@@ -97,19 +112,20 @@ std::optional<double> onednn_seconds(Shape s, std::vector<float>& x, std::vector
         {DNNL_ARG_SRC, {x_desc, engine, x.data()}},
         {DNNL_ARG_WEIGHTS, packed},
         {DNNL_ARG_DST, {y_desc, engine, y.data()}}};
-    return best([&] {
+    return [product, arguments] {
         product.execute(stream, arguments);
         stream.wait();
-    });
+    };
 }
 #else
-std::optional<double> onednn_seconds(Shape, std::vector<float>&, std::vector<float>&,
+std::function<void()> onednn_product(Shape, std::vector<float>&, std::vector<float>&,
                                      std::vector<float>&) {
-    return std::nullopt;
+    return {};
 }
 #endif
 
-void measure(Shape s) {
+/// How the product compares with oneDNN's, where that is.
+std::optional<double> measure(Shape s) {
     auto x = numbers(s.rows * s.inputs);
     auto w = numbers(s.outputs * s.inputs);
     auto y = std::vector<float>(s.rows * s.outputs);
@@ -125,22 +141,31 @@ void measure(Shape s) {
     auto const flops =
         2e-9 * static_cast<double>(s.rows * s.outputs) * static_cast<double>(s.inputs);
 
-    auto const other = onednn_seconds(s, x, w, y);
-    auto const own = best([&] { forward(ym, xm, floats); });
-    auto const own16 = best([&] { forward(ym, xm, bf16); });
-    auto const back = best([&] { backward_input(dxm, ym, floats); });
-    auto const back16 = best([&] { backward_input(dxm, ym, bf16); });
-    auto const weight = best([&] { backward_weight(dw, ym, xm); });
+    Measured other{onednn_product(s, x, w, y)};
+    Measured own{[&] { forward(ym, xm, floats); }};
+    Measured own16{[&] { forward(ym, xm, bf16); }};
+    Measured back{[&] { backward_input(dxm, ym, floats); }};
+    Measured back16{[&] { backward_input(dxm, ym, bf16); }};
+    Measured weight{[&] { backward_weight(dw, ym, xm); }};
+    std::vector<Measured*> all{&own, &own16, &back, &back16, &weight};
+    if (other.call) all.insert(all.begin(), &other);
+    measure_all(all);
     std::printf("%5zu x %5zu x %5zu  %7.1f %7.1f  %7.1f %7.1f  %7.1f", s.rows, s.outputs, s.inputs,
-                flops / own, flops / own16, flops / back, flops / back16, flops / weight);
-    if (other) std::printf("  %7.1f  %5.2f", flops / *other, *other / own);
+                flops / own.seconds, flops / own16.seconds, flops / back.seconds,
+                flops / back16.seconds, flops / weight.seconds);
+    if (other.call) {
+        std::printf("  %7.1f  %5.2f", flops / other.seconds, other.seconds / own.seconds);
+    }
     std::printf("\n");
+    return other.call ? std::optional{other.seconds / own.seconds} : std::nullopt;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    auto const quick = argc > 1 && std::string_view{argv[1]} == "--quick";
+    std::vector<std::string_view> const options(argv + 1, argv + argc);
+    auto const quick = std::ranges::find(options, "--quick") != options.end();
+    auto const check = std::ranges::find(options, "--check") != options.end();
     if (quick) runs = 3;
     auto const& choice = chosen_isa();
     if (!choice.warning.empty()) std::printf("%s\n", choice.warning.c_str());
@@ -158,11 +183,23 @@ int main(int argc, char** argv) {
     std::printf("peak of fused multiply-adds %.1f\n", peak);
     std::printf(
         "rows x outputs x inputs  forward    bf16  dx          bf16       dw   oneDNN  ratio\n");
-    for (auto const shape : {Shape{1, 768, 256}, Shape{4, 768, 256}, Shape{16, 768, 256},
-                             Shape{64, 768, 256}, Shape{256, 768, 256}, Shape{1, 2048, 768},
-                             Shape{16, 2048, 768}, Shape{256, 2048, 768}, Shape{1, 32000, 768},
-                             Shape{256, 32, 768}, Shape{256, 768, 32}, Shape{1024, 4096, 1024}}) {
-        if (quick && shape.outputs * shape.inputs > 2'000'000) continue;
-        measure(shape);
+    std::vector<Shape> shapes;
+    for (auto const option : options) {
+        Shape shape{};
+        if (std::sscanf(option.data(), "%zux%zux%zu", &shape.rows, &shape.outputs, &shape.inputs) ==
+            3) {
+            shapes.push_back(shape);
+        }
     }
+    if (shapes.empty()) {
+        shapes = {{1, 768, 256},   {4, 768, 256},  {16, 768, 256},  {64, 768, 256},
+                  {256, 768, 256}, {1, 2048, 768}, {16, 2048, 768}, {256, 2048, 768},
+                  {1, 32000, 768}, {256, 32, 768}, {256, 768, 32},  {1024, 4096, 1024}};
+    }
+    double least = 1;
+    for (auto const shape : shapes) {
+        if (quick && shape.outputs * shape.inputs > 2'000'000) continue;
+        least = std::min(least, measure(shape).value_or(least));
+    }
+    return check && least < 0.9 ? 1 : 0;
 }

@@ -8,6 +8,8 @@
 
 #include "engine/kernels/kernel_table.hpp"
 
+#include <type_traits>
+
 #if defined(TINKXX_SMALL_KERNELS)
 #define TINKXX_UNROLL
 #elif defined(__clang__)
@@ -66,25 +68,49 @@ inline V16 begin_with(Begin begin, float const* c, float const* bias, std::size_
     return begin == Begin::bias ? b : load_first(c, cols, 0) + b;
 }
 
+/// The same address, which the compiler is not to compute ahead and keep: it has better use for its
+/// registers.
+inline float* forgotten(float* p) {
+    __asm__("" : "+r"(p));
+    return p;
+}
+
 /// c[R × cols] = begin + a · b over `steps`; cols <= 16 * V. The vectors of b are read whole.
 /// Not inlined: it is called from many places, and a call costs little beside its loop.
-template <std::size_t R, std::size_t V, class T>
+/// With `Ahead` it asks for two lines from `later` on in each step.
+template <std::size_t R, std::size_t V, bool Ahead, class T>
 [[gnu::noinline]] void tile(float* c, std::size_t c_stride, Rows a, T const* b,
                             std::size_t b_stride, std::size_t steps, std::size_t cols, Begin begin,
-                            float const* bias) {
+                            float const* bias, [[maybe_unused]] char const* later) {
     V16 acc[R][V];
-    TINKXX_UNROLL
-    for (std::size_t v = 0; v != V; ++v) {
+    auto const each = [&](auto body) {
         TINKXX_UNROLL
         for (std::size_t r = 0; r != R; ++r) {
-            acc[r][v] = begin_with(begin, c + r * c_stride + 16 * v, plus(bias, 16 * v),
-                                   beyond(cols, 16 * v));
+            auto* const at = forgotten(c + r * c_stride);
+            TINKXX_UNROLL
+            for (std::size_t v = 0; v != V; ++v) body(acc[r][v], at + 16 * v, v);
         }
+    };
+    // Nearly all tiles are whole, and begin with nothing or with what is there.
+    auto const whole = cols == 16 * V;
+    if (begin == Begin::zero) {
+        each([](V16& sum, float const*, std::size_t) { sum = set1(0); });
+    } else if (whole && begin == Begin::old) {
+        each([](V16& sum, float const* from, std::size_t) { sum = load(from); });
+    } else {
+        each([&](V16& sum, float const* from, std::size_t v) {
+            sum = begin_with(begin, from, plus(bias, 16 * v), beyond(cols, 16 * v));
+        });
     }
     float const* row[R];
     TINKXX_UNROLL
     for (std::size_t r = 0; r != R; ++r) row[r] = a.data + r * a.row;
     for (std::size_t k = 0, at = 0; k != steps; ++k, at += a.step) {
+        if constexpr (Ahead) {
+            prefetch(later);
+            prefetch(later + 64);
+            later += 128;
+        }
         V16 w[V];
         TINKXX_UNROLL
         for (std::size_t v = 0; v != V; ++v) w[v] = load(b + 16 * v);
@@ -96,60 +122,54 @@ template <std::size_t R, std::size_t V, class T>
         }
         b += b_stride;
     }
-    TINKXX_UNROLL
-    for (std::size_t v = 0; v != V; ++v) {
-        auto const left = beyond(cols, 16 * v);
-        TINKXX_UNROLL
-        for (std::size_t r = 0; r != R; ++r) {
-            auto* const to = c + r * c_stride + 16 * v;
-            if (left >= 16) {
-                store(to, acc[r][v]);
-            } else {
-                store_first(to, acc[r][v], left);
-            }
-        }
+    if (whole) {
+        each([](V16& sum, float* to, std::size_t) { store(to, sum); });
+    } else {
+        each([&](V16& sum, float* to, std::size_t v) {
+            store_first(to, sum, smaller(16, beyond(cols, 16 * v)));
+        });
     }
 }
 
-/// As `tile` for any number of rows.
-template <std::size_t V, class T>
+/// As `tile` for any number of rows. With `Ahead` the first rows ask for one half of the lines from
+/// `later` on, and the next rows for the other.
+template <std::size_t V, bool Ahead = false, class T>
 inline void tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, T const* b,
                   std::size_t b_stride, std::size_t steps, std::size_t cols, Begin begin,
-                  float const* bias) {
-    auto const next = [&](std::size_t done) {
-        c += done * c_stride;
-        a.data += done * a.row;
+                  float const* bias, char const* later = nullptr) {
+    auto const some = [&]<std::size_t R>(std::integral_constant<std::size_t, R>) {
+        tile<R, V, Ahead>(c, c_stride, a, b, b_stride, steps, cols, begin, bias, later);
+        c += R * c_stride;
+        a.data += R * a.row;
+        rows -= R;
+        if constexpr (Ahead) later += 128 * steps;
     };
-    // Seven rows are four and three, not six and one: a lone row waits for its sums.
-    while (rows >= 12 || rows == 6) {
-        tile<6, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
-        next(6);
-        rows -= 6;
+    if constexpr (Ahead && V == 2) {
+        while (rows >= 12) some(std::integral_constant<std::size_t, 12>{});
     }
+    // Seven rows are four and three, not six and one: a lone row waits for its sums.
+    while (rows >= 12 || rows == 6) some(std::integral_constant<std::size_t, 6>{});
     while (rows != 0) {
-        auto const now = rows > 6 ? (rows + 1) / 2 : rows;
-        switch (now) {
+        switch (rows > 6 ? (rows + 1) / 2 : rows) {
             case 6:
-                tile<6, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                some(std::integral_constant<std::size_t, 6>{});
                 break;
             case 5:
-                tile<5, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                some(std::integral_constant<std::size_t, 5>{});
                 break;
             case 4:
-                tile<4, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                some(std::integral_constant<std::size_t, 4>{});
                 break;
             case 3:
-                tile<3, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                some(std::integral_constant<std::size_t, 3>{});
                 break;
             case 2:
-                tile<2, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                some(std::integral_constant<std::size_t, 2>{});
                 break;
             default:
-                tile<1, V>(c, c_stride, a, b, b_stride, steps, cols, begin, bias);
+                some(std::integral_constant<std::size_t, 1>{});
                 break;
         }
-        next(now);
-        rows -= now;
     }
 }
 
@@ -309,22 +329,58 @@ inline void row_times_all(float* y, float const* x, T const* w, std::size_t pane
     }
 }
 
+/// Rows times a panel of 16 * V outputs, where it lies: so many steps at a time that they stay in
+/// the L1 cache while the rows pass, and the next ones are on their way meanwhile.
+template <std::size_t V, class T>
+inline void rows_times_panel_ahead(ForwardArgs const& g, std::size_t row, std::size_t rows,
+                                   float* y, T const* panel, Begin begin, float const* bias) {
+    constexpr std::size_t width = 16 * V;
+    auto const* const x = g.x + row * g.x_stride;
+    for (std::size_t k = 0; k < g.inputs; k += stage_steps) {
+        auto const steps = smaller(stage_steps, g.inputs - k);
+        auto const* const now = panel + k * width;
+        // After the last ones comes another panel, which may be another thread's.
+        auto const* const later = k + steps < g.inputs ? now + steps * width : now;
+        tiles<V, true>(y + row * g.y_stride, g.y_stride, {x + k, g.x_stride, 1}, rows, now, width,
+                       steps, width, k == 0 ? begin : Begin::old, bias,
+                       reinterpret_cast<char const*>(later));
+    }
+}
+
+/// As many outputs as there are in panels that are as wide as a tile, or half as wide; the number
+/// of those that were multiplied.
+template <class T>
+inline std::size_t rows_times_panels(ForwardArgs const& g, T const* panels, Begin begin) {
+    constexpr std::size_t half = panel_width / 2;
+    auto const whole = g.outputs / panel_width * panel_width;
+    bool const and_half = g.outputs - whole == half;
+    for (std::size_t row = 0; row < g.rows; row += block_rows) {
+        auto const rows = smaller(block_rows, g.rows - row);
+        auto const next = [&]<std::size_t V>(std::size_t output) {
+            rows_times_panel_ahead<V>(g, row, rows, g.y + output, panels + output * g.inputs, begin,
+                                      plus(g.bias, output));
+        };
+        for (std::size_t at = 0; at < whole; at += panel_width) {
+            next.template operator()<panel_width / 16>(at);
+        }
+        if (and_half) next.template operator()<half / 16>(whole);
+    }
+    return and_half ? whole + half : whole;
+}
+
 /// Few rows times the first `cols` (a multiple of sixteen) outputs of a panel, where it lies.
 template <class T>
 inline void rows_times_panel(ForwardArgs const& g, float* y, T const* panel, std::size_t width,
                              std::size_t cols, Begin begin, float const* bias) {
     std::size_t col = 0;
-    if (g.rows <= 2 || tile_vectors > 1) {
-        constexpr std::size_t wide = tile_vectors > 1 ? tile_vectors : 2;
-        for (; col + 16 * wide <= cols; col += 16 * wide) {
-            tiles<wide>(y + col, g.y_stride, {g.x, g.x_stride, 1}, g.rows, panel + col, width,
-                        g.inputs, 16 * wide, begin, plus(bias, col));
+    auto const next = [&]<std::size_t V>(std::integral_constant<std::size_t, V>) {
+        for (; col + 16 * V <= cols; col += 16 * V) {
+            tiles<V>(y + col, g.y_stride, {g.x, g.x_stride, 1}, g.rows, panel + col, width,
+                     g.inputs, 16 * V, begin, plus(bias, col));
         }
-    }
-    for (; col < cols; col += 16) {
-        tiles<1>(y + col, g.y_stride, {g.x, g.x_stride, 1}, g.rows, panel + col, width, g.inputs,
-                 16, begin, plus(bias, col));
-    }
+    };
+    if (g.rows <= 2 || tile_vectors > 1) next(std::integral_constant<std::size_t, 2>{});
+    next(std::integral_constant<std::size_t, 1>{});
 }
 
 template <class T>
@@ -336,6 +392,11 @@ inline void forward_of(ForwardArgs const& g) {
         auto const whole = g.outputs / panel_width;
         row_times_all(g.y, g.x, panels, whole, g.inputs, begin, g.bias);
         output = whole * panel_width;
+    } else if constexpr (tile_vectors * 16 == panel_width) {
+        // Widening a strip once pays if many rows pass it.
+        if (sizeof(T) == sizeof(float) || g.rows < direct_rows<T>) {
+            output = rows_times_panels(g, panels, begin);
+        }
     }
     [[maybe_unused]] auto const few = g.rows < direct_rows<T>;
     for (; output < g.outputs; output += panel_width) {

@@ -152,6 +152,24 @@ inline Vector pick_halves(Vector const& a, Vector const& index, Vector const& b)
     }
     return r;
 }
+/// The same of sixteen floats.
+inline Vector pick_floats(Vector const& a, Vector const& index, Vector const& b) {
+    return floats([&](int i) {
+        auto const from = index.u[i] & 31;
+        return from < 16 ? a.f[from] : b.f[from - 16];
+    });
+}
+/// Four halves of a and of b in turn, of each eight from `first` on.
+inline Vector interleave(Vector const& a, Vector const& b, int first) {
+    Vector r;
+    for (int i = 0; i != 32; ++i) {
+        auto const from = i / 8 * 8 + first + i % 8 / 2;
+        r.h[i] = i % 2 == 0 ? a.h[from] : b.h[from];
+    }
+    return r;
+}
+inline Vector interleave_low(Vector const& a, Vector const& b) { return interleave(a, b, 0); }
+inline Vector interleave_high(Vector const& a, Vector const& b) { return interleave(a, b, 4); }
 
 }  // namespace tinkxx::engine::emulation
 
@@ -190,6 +208,7 @@ inline Vector pick_halves(Vector const& a, Vector const& index, Vector const& b)
 #define _mm512_mul_ps ::tinkxx::engine::emulation::mul
 #define _mm512_or_si512 ::tinkxx::engine::emulation::or_words
 #define _mm512_permutex2var_epi16 ::tinkxx::engine::emulation::pick_halves
+#define _mm512_permutex2var_ps ::tinkxx::engine::emulation::pick_floats
 #define _mm512_set1_epi32 ::tinkxx::engine::emulation::set1_word
 #define _mm512_set1_ps ::tinkxx::engine::emulation::set1
 #define _mm512_setzero_pd ::tinkxx::engine::emulation::zero
@@ -202,4 +221,6 @@ inline Vector pick_halves(Vector const& a, Vector const& index, Vector const& b)
 #define _mm512_storeu_ps ::tinkxx::engine::emulation::store
 #define _mm512_storeu_si512 ::tinkxx::engine::emulation::store
 #define _mm512_sub_ps ::tinkxx::engine::emulation::sub
+#define _mm512_unpackhi_epi16 ::tinkxx::engine::emulation::interleave_high
+#define _mm512_unpacklo_epi16 ::tinkxx::engine::emulation::interleave_low
 // NOLINTEND(bugprone-reserved-identifier)
