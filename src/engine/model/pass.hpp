@@ -161,9 +161,9 @@ void by_rows(Threads* threads, std::size_t rows, Body const& body) {
 
 /// `threads` if a product of that size is worth a barrier, else null.
 inline Threads* worth(Threads* threads, std::size_t rows, PackedMatrix const& w) noexcept {
-    // About 50 µs of arithmetic, or weights that come from memory rather than from the cache.
+    // About 50 µs of arithmetic, or of waiting for weights that come from memory.
     bool const large = rows * w.outputs() * w.inputs() >= (std::size_t{4} << 20U) ||
-                       w.bytes() >= (std::size_t{4} << 20U);
+                       w.bytes() >= (std::size_t{1} << 20U);
     return large ? threads : nullptr;
 }
 
