@@ -145,7 +145,7 @@ inline void tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, T co
         rows -= R;
         if constexpr (Ahead) later += 128 * steps;
     };
-    if constexpr (Ahead && V == 2) {
+    if constexpr (V == 2 && tile_vectors == 4) {
         while (rows >= 12) some(std::integral_constant<std::size_t, 12>{});
     }
     // Seven rows are four and three, not six and one: a lone row waits for its sums.
