@@ -38,7 +38,8 @@ int main(int argc, char** argv) try {
         auto update = trainer.optim_step({.learning_rate = 1e-3});
         pass.get();
         update.get();
-        std::cout << "step " << step + 1 << " mean reward " << total / 128 << std::endl;
+        std::cout << "step " << step + 1 << " mean reward "
+                  << total / static_cast<double>(batch.size()) << std::endl;
     }
     service.close(tinkxx::CloseReason::success).get();
 } catch (tinkxx::Error const& e) {
