@@ -24,11 +24,13 @@
 #include <time.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -82,6 +84,20 @@ struct Shape {
     std::size_t outputs;
     std::size_t inputs;
 };
+
+/// "16x768x256"
+std::optional<Shape> parse_shape(std::string_view text) {
+    Shape shape{};
+    auto const* at = text.data();
+    auto const* const end = at + text.size();
+    for (auto* const number : {&shape.rows, &shape.outputs, &shape.inputs}) {
+        if (number != &shape.rows && (at == end || *at++ != 'x')) return std::nullopt;
+        auto const [after, error] = std::from_chars(at, end, *number);
+        if (error != std::errc{} || *number == 0) return std::nullopt;
+        at = after;
+    }
+    return at == end ? std::optional{shape} : std::nullopt;
+}
 
 #if defined(TINKXX_BENCH_ONEDNN)
 /// oneDNN's product for exactly this shape, its weights in the layout it likes best.
@@ -163,9 +179,24 @@ std::optional<double> measure(Shape s) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::vector<std::string_view> const options(argv + 1, argv + argc);
-    auto const quick = std::ranges::find(options, "--quick") != options.end();
-    auto const check = std::ranges::find(options, "--check") != options.end();
+    bool quick = false;
+    bool check = false;
+    std::vector<Shape> shapes;
+    for (std::string_view const option : std::vector(argv + 1, argv + argc)) {
+        if (option == "--quick") {
+            quick = true;
+        } else if (option == "--check") {
+            check = true;
+        } else if (auto const shape = parse_shape(option)) {
+            shapes.push_back(*shape);
+        } else {
+            std::fprintf(stderr,
+                         "engine_kernels: unknown argument %s; usage: engine_kernels [--quick] "
+                         "[--check] [ROWSxOUTPUTSxINPUTS]...\n",
+                         option.data());
+            return 2;
+        }
+    }
     if (quick) runs = 3;
     auto const& choice = chosen_isa();
     if (!choice.warning.empty()) std::printf("%s\n", choice.warning.c_str());
@@ -183,14 +214,6 @@ int main(int argc, char** argv) {
     std::printf("peak of fused multiply-adds %.1f\n", peak);
     std::printf(
         "rows x outputs x inputs  forward    bf16  dx          bf16       dw   oneDNN  ratio\n");
-    std::vector<Shape> shapes;
-    for (auto const option : options) {
-        Shape shape{};
-        if (std::sscanf(option.data(), "%zux%zux%zu", &shape.rows, &shape.outputs, &shape.inputs) ==
-            3) {
-            shapes.push_back(shape);
-        }
-    }
     if (shapes.empty()) {
         shapes = {{1, 768, 256},   {4, 768, 256},  {16, 768, 256},  {64, 768, 256},
                   {256, 768, 256}, {1, 2048, 768}, {16, 2048, 768}, {256, 2048, 768},
