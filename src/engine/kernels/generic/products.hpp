@@ -76,11 +76,13 @@ inline float* forgotten(float* p) {
 }
 
 /// c[R × cols] = begin + a · b over `steps`; cols <= 16 * V. The vectors of b are read whole.
-/// Not inlined: it is called from many places, and a call costs little beside its loop.
+/// Not inlined: it is called from many places, and a call costs little beside its loop. `a` by
+/// reference: a copy to the stack reads in one piece what has just been written in two, and waits
+/// until both have left for the cache, after all sums of the tile before.
 /// With `Ahead` it asks for two lines from `later` on in each step, of four pages in turn: memory
 /// delivers several streams faster than one.
 template <std::size_t R, std::size_t V, bool Ahead, class T>
-[[gnu::noinline]] void tile(float* c, std::size_t c_stride, Rows a, T const* b,
+[[gnu::noinline]] void tile(float* c, std::size_t c_stride, Rows const& a, T const* b,
                             std::size_t b_stride, std::size_t steps, std::size_t cols, Begin begin,
                             float const* bias, [[maybe_unused]] char const* later) {
     V16 acc[R][V];
@@ -132,18 +134,23 @@ template <std::size_t R, std::size_t V, bool Ahead, class T>
     }
 }
 
-/// As `tile` for any number of rows. With `Ahead` the first rows ask for one half of the lines from
-/// `later` on, and the next rows for the other.
+/// As `tile` for any number of rows. With `Ahead` the first rows ask for one half of as many lines
+/// from `later` on as b has, and the next rows for the other.
 template <std::size_t V, bool Ahead = false, class T>
 inline void tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, T const* b,
                   std::size_t b_stride, std::size_t steps, std::size_t cols, Begin begin,
                   float const* bias, char const* later = nullptr) {
+    [[maybe_unused]] auto const* const end = later + steps * b_stride * sizeof(T);
     auto const some = [&]<std::size_t R>(std::integral_constant<std::size_t, R>) {
-        tile<R, V, Ahead>(c, c_stride, a, b, b_stride, steps, cols, begin, bias, later);
+        if (Ahead && later < end) {
+            tile<R, V, Ahead>(c, c_stride, a, b, b_stride, steps, cols, begin, bias, later);
+            later += 128 * steps;
+        } else {
+            tile<R, V, false>(c, c_stride, a, b, b_stride, steps, cols, begin, bias, nullptr);
+        }
         c += R * c_stride;
         a.data += R * a.row;
         rows -= R;
-        if constexpr (Ahead) later += 128 * steps;
     };
     if constexpr (V == 2 && tile_vectors == 4) {
         while (rows >= 12) some(std::integral_constant<std::size_t, 12>{});
