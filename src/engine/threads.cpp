@@ -11,6 +11,9 @@ namespace {
 // Longer than the pause between two products of one step, shorter than a scheduler's time slice.
 constexpr std::chrono::microseconds spin_limit{50};
 
+// Shorter than a scheduler's time slice: see `work`.
+constexpr std::chrono::milliseconds yield_interval{1};
+
 // Which body of which pool this thread is inside of, if any.
 thread_local Threads const* inside_pool = nullptr;
 thread_local unsigned inside_slot = 0;
@@ -112,11 +115,19 @@ void Threads::run_erased(std::size_t chunks, Job job) {
 void Threads::work(unsigned slot) {
     Inside const inside{this, slot};
     std::uint32_t seen = 0;
+    auto yielded = std::chrono::steady_clock::now();
     for (;;) {
         await_change(epoch_, seen);
         seen = epoch_.load(std::memory_order_acquire);
         if (stop_.load(std::memory_order_relaxed)) return;
         claim(seen, slot);
+        // Who else wants this CPU gets it now, when no chunk is held. At the end of the time slice
+        // the scheduler would take it in the middle of one, and the caller would wait as long as
+        // the other runs.
+        if (auto const now = std::chrono::steady_clock::now(); now - yielded > yield_interval) {
+            std::this_thread::yield();
+            yielded = std::chrono::steady_clock::now();
+        }
     }
 }
 
