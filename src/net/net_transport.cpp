@@ -3,6 +3,7 @@
 #include "net/transport_core.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace tinkxx {
@@ -10,7 +11,6 @@ namespace net {
 namespace {
 
 constexpr std::size_t read_buffer_bytes = std::size_t{64} * 1024;
-constexpr std::size_t max_sites = 1024;
 
 [[noreturn]] void refuse(std::string field, std::string value, std::string const& rule) {
     ErrorDetails details{.kind = ErrorKind::validation};
@@ -164,7 +164,7 @@ Site* NetTransport::find_site(std::string_view url, std::size_t& target_begin,
         problem = parsed.error().what();
         return nullptr;
     }
-    if (sites_.size() >= max_sites) forget_unused_sites();
+    if (sites_.size() >= most_sites_) forget_unused_sites();
     auto site = std::make_unique<Site>();
     site->origin = std::move(parsed->origin);
     site->authority = site->origin.authority();
@@ -172,18 +172,20 @@ Site* NetTransport::find_site(std::string_view url, std::size_t& target_begin,
     return sites_.emplace(std::string{prefix}, std::move(site)).first->second.get();
 }
 
-// Redirects can lead to any number of origins; those that nothing uses are let go.
+// Redirects can lead to any number of origins; those that nothing uses are let go. So rarely that
+// the cost, which grows with all there is, is small for each new origin.
 void NetTransport::forget_unused_sites() {
-    std::vector<Site const*> used;
+    std::unordered_set<Site const*> used;
     for (auto const& exchange : slots_) {
-        if (exchange && exchange->has_site()) used.push_back(&exchange->site());
+        if (exchange && exchange->has_site()) used.insert(&exchange->site());
     }
     std::erase_if(sites_, [&](auto const& entry) {
         auto const& site = *entry.second;
-        return std::find(used.begin(), used.end(), &site) == used.end() &&
+        return !used.contains(&site) &&
                std::all_of(site.pools.begin(), site.pools.end(),
                            [](auto const& pool) { return !pool || pool->unused(); });
     });
+    most_sites_ = std::max(few_sites, 2 * sites_.size());
 }
 
 Pool& NetTransport::pool_of(Site& site, Purpose purpose) {

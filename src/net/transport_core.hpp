@@ -102,6 +102,9 @@ private:
     std::string spare_output_;
     std::minstd_rand chance_;
     std::unordered_map<std::string, std::unique_ptr<Site>, TextHash, std::equal_to<>> sites_;
+    /// With so many it looks for some that nothing uses.
+    static constexpr std::size_t few_sites = 1024;
+    std::size_t most_sites_{few_sites};
 
     static constexpr unsigned slot_bits = 24;
     std::vector<std::unique_ptr<Exchange>> slots_;

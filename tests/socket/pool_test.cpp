@@ -175,6 +175,33 @@ TEST_P(PoolModes, OriginsDoNotShareConnections) {
     EXPECT_EQ(two.counts().connections, 1);
 }
 
+TEST_P(PoolModes, ThousandsOfOriginsComeAndGoBesideARequestThatWaits) {
+    HttpServer server{held_echo, server_options(GetParam())};
+    HttpServer gone{echo, server_options(GetParam())};
+    gone.kill();
+    auto options = net_options(GetParam());
+    std::vector<Request> some;
+    std::vector<Request> others;
+    for (int i = 0; i < 6000; ++i) {
+        auto const host = "host" + std::to_string(i) + ".example";
+        options.resolve[host] = {"127.0.0.1"};
+        auto& to = i < 3000 ? some : others;
+        to.push_back(get_request("http://" + host + ":" + std::to_string(gone.port()) + "/"));
+    }
+    HttpDriver driver{options};
+    auto& held = driver.start(post_request(server.url(), "held"));
+    ASSERT_TRUE(server.wait_for([](auto const& seen) { return seen.requests == 1; }));
+    for (auto* const requests : {&some, &others}) {
+        for (auto* const one : driver.start_all(std::move(*requests))) {
+            EXPECT_TRUE(one->wait().failure);
+        }
+    }
+    server.release();
+    EXPECT_EQ(held.wait().body, "held");
+    EXPECT_EQ(driver.post(server.url(), "again").body, "again");
+    EXPECT_EQ(server.counts().connections, 1);
+}
+
 TEST_P(PoolModes, StatsSayWhatIsGoingOn) {
     HttpServer server{held_echo, server_options(GetParam())};
     HttpDriver driver{net_options(GetParam())};
