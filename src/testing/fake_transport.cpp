@@ -147,10 +147,16 @@ struct FakeTransport::Impl : std::enable_shared_from_this<FakeTransport::Impl> {
         try {
             return handler(request);
         } catch (std::exception const& e) {
-            auto reply = failing(FailureKind::invalid_request, Seen::no);
-            reply.failure->message = "FakeTransport: the handler threw: " + std::string{e.what()};
-            return reply;
+            return threw(e.what());
+        } catch (...) {
+            return threw("something that is no std::exception");
         }
+    }
+
+    static Reply threw(std::string_view what) {
+        auto reply = failing(FailureKind::invalid_request, Seen::no);
+        (reply.failure->message = "FakeTransport: the handler threw: ") += what;
+        return reply;
     }
 
     Reply unexpected(SentRequest const& request) const {

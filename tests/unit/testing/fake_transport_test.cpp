@@ -241,6 +241,21 @@ TEST_F(FakeTransportTest, PauseHoldsTheBodyBack) {
     EXPECT_TRUE(sink.succeeded());
 }
 
+TEST_F(FakeTransportTest, AHandlerThatThrowsFailsTheCallAndSaysSo) {  // R-TEST-02
+    fake.on("GET", "/told").handle([](SentRequest const&) -> Reply {
+        throw std::runtime_error{"no such answer"};
+    });
+    fake.on("GET", "/untold").handle([](SentRequest const&) -> Reply { throw 7; });
+    ContractSink told;
+    ContractSink untold;
+    told.start(fake, request("GET", "/told"));
+    untold.start(fake, request("GET", "/untold"));
+    clock.run_ready();
+    ASSERT_TRUE(told.failure() && untold.failure());
+    EXPECT_THAT(told.failure()->message, HasSubstr("the handler threw: no such answer"));
+    EXPECT_THAT(untold.failure()->message, HasSubstr("no std::exception"));
+}
+
 TEST_F(FakeTransportTest, DrainLetsCallsFinishUntilTheDeadline) {
     fake.push({.body = "in time", .delay = 1s});
     fake.push({.body = "too late", .delay = 10s});
@@ -249,7 +264,9 @@ TEST_F(FakeTransportTest, DrainLetsCallsFinishUntilTheDeadline) {
     ContractSink refused;
     quick.start(fake, request("GET", "/"));
     slow.start(fake, request("GET", "/"));
+    EXPECT_FALSE(fake.draining());
     fake.drain(clock.now() + 5s);
+    EXPECT_TRUE(fake.draining());
     refused.start(fake, request("GET", "/"));
     clock.run_ready();
     EXPECT_EQ(refused.failure()->kind, FailureKind::closed);

@@ -44,6 +44,16 @@ TEST_F(FaultyTransportTest, PassesCallsThroughWithoutFaults) {
     EXPECT_EQ(faulty.counts(), (FaultCounts{.calls = 1}));
 }
 
+TEST_F(FaultyTransportTest, DrainReachesTheTransportBelow) {
+    FaultyTransport faulty{clock, fake, {}};
+    faulty.drain(clock.now() + 5s);
+    EXPECT_TRUE(fake->draining());
+    auto& refused = call(faulty);
+    clock.run_ready();
+    ASSERT_TRUE(refused.failure());
+    EXPECT_EQ(refused.failure()->kind, FailureKind::closed);
+}
+
 TEST_F(FaultyTransportTest, DropsBeforeTheServerSaw) {
     FaultyTransport faulty{clock, fake, {.drop_before = 1}};
     auto& sink = call(faulty);
