@@ -192,6 +192,34 @@ TEST(Tls, AServerWithoutTlsIsNamedAsSuch) {
     EXPECT_EQ(outcome.failure->seen, Seen::no);
 }
 
+TEST(Tls, AServerOfNoCommonVersionIsNamedAsSuch) {
+    auto context = tls_server("http/1.1");
+    SSL_CTX_set_security_level(context.get(), 0);
+    SSL_CTX_set_max_proto_version(context.get(), TLS1_1_VERSION);
+    ScriptServer server{[](Wire& wire) { wire.drain(); }, {.tls = context}};
+    HttpDriver driver{trusting()};
+    auto const outcome = driver.get(server.url());
+    ASSERT_TRUE(outcome.failure) << outcome.text();
+    EXPECT_EQ(outcome.failure->kind, FailureKind::tls) << outcome.text();
+    EXPECT_THAT(outcome.failure->message, HasSubstr("TLS 1.2 or newer"));
+}
+
+TEST(Tls, AServerThatKnowsNoVersionOfHttpIsNamedAsSuch) {
+    auto context = tls_server("http/1.1");
+    SSL_CTX_set_alpn_select_cb(
+        context.get(),
+        [](SSL*, unsigned char const**, unsigned char*, unsigned char const*, unsigned, void*) {
+            return SSL_TLSEXT_ERR_ALERT_FATAL;
+        },
+        nullptr);
+    ScriptServer server{[](Wire& wire) { wire.drain(); }, {.tls = context}};
+    HttpDriver driver{trusting()};
+    auto const outcome = driver.get(server.url());
+    ASSERT_TRUE(outcome.failure) << outcome.text();
+    EXPECT_EQ(outcome.failure->kind, FailureKind::tls) << outcome.text();
+    EXPECT_THAT(outcome.failure->message, HasSubstr("no common HTTP version"));
+}
+
 TEST(Tls, AHandshakeCutOffAnywhereFailsOnce) {
     for (std::size_t cut = 0; cut < 120; cut += 7) {
         ScriptServer server{[cut](Wire& wire) {

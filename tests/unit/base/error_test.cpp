@@ -84,6 +84,18 @@ TEST(Error, RaisesTheClassOfItsKind) {
     expect_raised<CallbackError>(ErrorKind::callback);
 }
 
+TEST(Error, SaysInWordsWhyRetriesEndedAndWhoCanMendIt) {
+    EXPECT_EQ(to_string(RetryEnd::none), "none");
+    EXPECT_EQ(to_string(RetryEnd::permanent), "permanent");
+    EXPECT_EQ(to_string(RetryEnd::attempts_spent), "attempts_spent");
+    EXPECT_EQ(to_string(RetryEnd::not_repeatable), "not_repeatable");
+    EXPECT_EQ(to_string(RetryEnd::cancelled), "cancelled");
+    EXPECT_EQ(to_string(ErrorCategory::unknown), "unknown");
+    EXPECT_EQ(to_string(ErrorCategory::user), "user");
+    EXPECT_EQ(to_string(ErrorCategory::server), "server");
+    EXPECT_EQ(to_string(ErrorKind::usage), "usage");
+}
+
 TEST(Error, ATimeoutIsAConnectionErrorAndBillingAStatusError) {
     EXPECT_THROW((Error{{.kind = ErrorKind::timeout}}.raise()), ConnectionError);
     EXPECT_THROW((Error{{.kind = ErrorKind::billing}}.raise()), StatusError);

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tinkxx {
@@ -41,6 +43,15 @@ TEST(FailureKind, NamesItself) {
     EXPECT_EQ(to_string(FailureKind::pool_timeout), "pool_timeout");
     EXPECT_EQ(to_string(Purpose::completion_poll), "completion_poll");
     EXPECT_EQ(to_string(Seen::partly), "partly");
+}
+
+TEST(Purpose, EachHasANameOfItsOwn) {
+    std::set<std::string_view> names;
+    for (std::size_t i = 0; i != purpose_count; ++i) {
+        names.insert(to_string(static_cast<Purpose>(i)));
+    }
+    EXPECT_EQ(names, (std::set<std::string_view>{"session", "sample", "train", "rest", "retrieve",
+                                                 "completion_poll", "telemetry", "auth"}));
 }
 
 }  // namespace
