@@ -22,6 +22,8 @@ using boost::beast::string_view;
 using ErrorCode = boost::beast::error_code;
 
 constexpr int max_interim_answers = 100;
+// What the end of a chunked body has at least. Beast's parser wants no less when it looks again.
+constexpr std::size_t shortest_chunk_end = 5;
 
 /// Reads one answer, handing each piece of its body on as it lies in the read buffer.
 class Http1Connection::Parser final : public beast_http::basic_parser<false> {
@@ -271,7 +273,7 @@ void Http1Connection::on_readable() {
             // Kept whole while its head is incomplete, so that a trickle is not copied each time.
             auto whole = std::exchange(unparsed_, {});
             whole.append(data.data(), data.size());
-            auto const left = consume(whole);
+            auto const left = whole.size() < shortest_chunk_end ? whole.size() : consume(whole);
             whole.erase(0, whole.size() - left);
             unparsed_ = std::move(whole);
         }

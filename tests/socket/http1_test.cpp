@@ -30,6 +30,7 @@ std::vector<Good> good_answers() {
          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n"
          "5;name=value\r\nhello\r\n0\r\nx-sum: 5\r\n\r\n",
          200, "hello"},
+        {"ChunkedAndEmpty", http1_chunked_answer({}, 7), 200, ""},
         {"Interim",
          "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" +
              http1_answer({.status = 404, .body = "not here"}),

@@ -47,6 +47,19 @@ TEST(Http1Connection, ReadsAnAnswerHoweverItIsCut) {
     }
 }
 
+TEST(Http1Connection, ReadsAnEmptyChunkedAnswerByteByByte) {
+    FakeNetwork net;
+    for (int i = 0; i < 2; ++i) {
+        auto& call = net.get();
+        net.peer(0).piece = 1;
+        net.peer(0).send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+        net.settle();
+        EXPECT_TRUE(call.done);
+        EXPECT_EQ(call.body, "");
+    }
+    EXPECT_EQ(net.peers().size(), 1U);
+}
+
 TEST(Http1Connection, ReusesAConnectionThatIsKeptAlive) {
     FakeNetwork net;
     for (int i = 0; i < 3; ++i) {
