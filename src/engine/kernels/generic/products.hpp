@@ -140,11 +140,12 @@ template <std::size_t V, bool Ahead = false, class T>
 inline void tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, T const* b,
                   std::size_t b_stride, std::size_t steps, std::size_t cols, Begin begin,
                   float const* bias, char const* later = nullptr) {
-    [[maybe_unused]] auto const* const end = later + steps * b_stride * sizeof(T);
+    [[maybe_unused]] auto lines = steps * b_stride * sizeof(T) / 64;
     auto const some = [&]<std::size_t R>(std::integral_constant<std::size_t, R>) {
-        if (Ahead && later < end) {
+        if (Ahead && lines != 0) {
             tile<R, V, Ahead>(c, c_stride, a, b, b_stride, steps, cols, begin, bias, later);
             later += 128 * steps;
+            lines = beyond(lines, 2 * steps);
         } else {
             tile<R, V, false>(c, c_stride, a, b, b_stride, steps, cols, begin, bias, nullptr);
         }
