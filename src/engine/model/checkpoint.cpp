@@ -9,8 +9,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tinkxx::engine {
@@ -182,6 +185,14 @@ Result<void> read_matrix(TensorView const& tensor, Named const& named) {
     return {};
 }
 
+/// The matrix that a LoRA matrix is multiplied with: B for A, and A for B.
+std::string other_half(std::string name) {
+    constexpr std::string_view before = ".lora_";
+    auto& letter = name[name.rfind(before) + before.size()];
+    letter = letter == 'A' ? 'B' : 'A';
+    return name;
+}
+
 Result<std::unique_ptr<Adapter>> load_lora(std::shared_ptr<Model const> const& model,
                                            fs::path const& folder) {
     auto const text = read_text(folder / config_file, 1U << 20U);
@@ -203,28 +214,26 @@ Result<std::unique_ptr<Adapter>> load_lora(std::shared_ptr<Model const> const& m
         return invalid(std::string(weights_file) + " holds no LoRA matrices", "target_modules");
     }
     auto adapter = std::make_unique<Adapter>(model, *config, zero_lora(model->config(), *config));
-    std::size_t used = 0;
+    std::set<std::string, std::less<>> known;
     for (auto const& named : named_matrices(*adapter, adapter->parameters())) {
+        known.insert(named.name);
         auto const found = file->tensors().find(named.name);
-        if (found == file->tensors().end()) continue;
+        if (found == file->tensors().end()) continue;  // a module that was not trained
         if (auto const read = read_matrix(found->second, named); !read) return read.error();
-        ++used;
     }
     for (auto const& [name, tensor] : file->tensors()) {
-        // PEFT may save the frozen matrix below an adapted unembedding.
-        if (name.ends_with(".base_layer.weight")) ++used;
-    }
-    if (used != file->tensors().size()) {
-        for (auto const& [name, tensor] : file->tensors()) {
-            auto const matrices = named_matrices(*adapter, adapter->parameters());
-            if (name.ends_with(".base_layer.weight") ||
-                std::ranges::find(matrices, name, &Named::name) != matrices.end()) {
-                continue;
-            }
-            return invalid(std::string(weights_file) + ": tensor " + name +
-                               " belongs to nothing in this model",
-                           name);
+        if (known.contains(name)) {
+            auto const other = other_half(name);
+            if (file->tensors().contains(other)) continue;
+            return invalid(std::string(weights_file) + ": tensor " + other + " is missing, and " +
+                               name + " is of no use without it",
+                           other);
         }
+        // PEFT may save the frozen matrix below an adapted unembedding.
+        if (name.ends_with(".base_layer.weight")) continue;
+        return invalid(
+            std::string(weights_file) + ": tensor " + name + " belongs to nothing in this model",
+            name);
     }
     return adapter;
 }

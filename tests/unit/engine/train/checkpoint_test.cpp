@@ -5,6 +5,7 @@
 #include "engine/train/trainer.hpp"
 #include "support/tiny_models.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -14,6 +15,7 @@ namespace tinkxx::engine {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::HasSubstr;
 
 class Checkpoints : public testing::Test {
 protected:
@@ -168,6 +170,66 @@ TEST_F(Checkpoints, OfPeftWithUnsupportedOptionsAreRefusedByName) {
     EXPECT_EQ(load_with(R"({"peft_type":"LORA","r":0,"lora_alpha":32})"), "r");
     EXPECT_EQ(load_with(R"({"peft_type":"LORA","r":4})"), "lora_alpha");
     EXPECT_EQ(load_with("[1"), "file");
+}
+
+TEST_F(Checkpoints, OfPeftWithTensorsTooManyOrTooFewAreRefusedByName) {
+    auto const adapter = Adapter::create(model, {.rank = 4}).value();
+    ASSERT_TRUE(save_adapter(folder / "a", *adapter, "base", OptimizerState::with));
+    auto const load_with = [&](std::string const& names, std::size_t count) {
+        std::string header = "{" + names + "}";
+        std::string size(8, '\0');
+        size[0] = static_cast<char>(header.size() % 256);
+        size[1] = static_cast<char>(header.size() / 256);
+        (void)write_file(folder / "a/adapter_model.safetensors",
+                         size + header + std::string(4 * count, '\0'));
+        auto const result = load_adapter(model, folder / "a", OptimizerState::without);
+        return result ? std::string("accepted") : std::string(result.error().what());
+    };
+    auto const hidden = static_cast<std::size_t>(model->config().hidden_size);
+    std::string const layer = "base_model.model.model.layers.0.self_attn.q_proj.";
+    auto const tensor = [](std::string const& name, std::string const& shape, std::size_t begin,
+                           std::size_t count) {
+        return "\"" + name + R"(":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":[)" +
+               std::to_string(4 * begin) + "," + std::to_string(4 * (begin + count)) + "]}";
+    };
+    auto const outputs = static_cast<std::size_t>(model->config().q_size());
+    auto const a =
+        tensor(layer + "lora_A.weight", "[4," + std::to_string(hidden) + "]", 0, 4 * hidden);
+    auto const b = tensor(layer + "lora_B.weight", "[" + std::to_string(outputs) + ",4]",
+                          4 * hidden, 4 * outputs);
+    auto const both = 4 * (hidden + outputs);
+    EXPECT_EQ(load_with(a + "," + b, both), "accepted");
+    EXPECT_THAT(load_with(a, 4 * hidden), HasSubstr(layer + "lora_B.weight is missing"));
+    EXPECT_THAT(load_with(a + "," + b + "," + tensor("extra", "[1]", both, 1), both + 1),
+                HasSubstr("tensor extra belongs to nothing in this model"));
+    EXPECT_THAT(load_with(tensor("extra", "[1]", 0, 1), 1), HasSubstr("holds no LoRA matrices"));
+}
+
+TEST_F(Checkpoints, WithAStateThatLacksSomethingAreRefusedByName) {
+    auto const adapter = Adapter::create(model, {.rank = 4}).value();
+    train(*adapter, 1);
+    ASSERT_TRUE(save_adapter(folder / "a", *adapter, "base", OptimizerState::with));
+    auto const state = [&] {
+        for (auto const& entry : fs::directory_iterator(folder / "a")) {
+            if (entry.path().extension() == ".safetensors" &&
+                entry.path().filename() != "adapter_model.safetensors") {
+                return entry.path();
+            }
+        }
+        return fs::path{};
+    }();
+    std::ifstream file{state, std::ios::binary};
+    std::string const whole{std::istreambuf_iterator<char>{file}, {}};
+    auto const load_without = [&](std::string const& name, std::string const& instead) {
+        auto changed = whole;
+        changed.replace(changed.find(name), name.size(), instead);
+        (void)write_file(state, changed);
+        auto const result = load_adapter(model, folder / "a", OptimizerState::with);
+        return result ? std::string("accepted") : std::string(result.error().what());
+    };
+    EXPECT_EQ(load_without("\"step\"", "\"step\""), "accepted");
+    EXPECT_THAT(load_without("\"step\"", "\"stop\""), HasSubstr("step is missing"));
+    EXPECT_THAT(load_without("\"moment2.", "\"moment3."), HasSubstr("moment2."));
 }
 
 }  // namespace
