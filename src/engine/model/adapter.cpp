@@ -67,11 +67,4 @@ Parameters& Adapter::moment2() {
     return *moment2_;
 }
 
-void Adapter::reset_optimizer() noexcept {
-    gradients_.reset();
-    moment1_.reset();
-    moment2_.reset();
-    steps_ = 0;
-}
-
 }  // namespace tinkxx::engine

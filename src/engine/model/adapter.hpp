@@ -32,9 +32,6 @@ public:
     Adapter(std::shared_ptr<Model const> model, LoraConfig config, Parameters parameters);
 
     [[nodiscard]] Model const& model() const noexcept { return *model_; }
-    [[nodiscard]] std::shared_ptr<Model const> const& shared_model() const noexcept {
-        return model_;
-    }
     [[nodiscard]] LoraConfig const& config() const noexcept { return config_; }
 
     /// What a product reads: the model's weights, or at rank 0 the adapter's own.
@@ -54,8 +51,6 @@ public:
     [[nodiscard]] Parameters& moment2();
     [[nodiscard]] bool has_gradients() const noexcept { return gradients_.has_value(); }
     [[nodiscard]] bool has_moments() const noexcept { return moment1_.has_value(); }
-    /// Forgets gradients, moments and the number of steps.
-    void reset_optimizer() noexcept;
 
     /// Steps of the optimizer so far.
     [[nodiscard]] std::int64_t steps() const noexcept { return steps_; }

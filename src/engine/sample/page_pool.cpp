@@ -101,9 +101,4 @@ bool PagePool::evict() {
     return true;
 }
 
-void PagePool::drop_cache() {
-    while (evict()) {
-    }
-}
-
 }  // namespace tinkxx::engine

@@ -55,8 +55,6 @@ public:
     Hit find(Owner owner, Node parent, std::span<std::int32_t const> tokens);
     /// Remembers a full page, unless an equal one is known. Returns its node.
     Node remember(Owner owner, Node parent, std::span<std::int32_t const> tokens, Page page);
-    /// Forgets all pages that nobody else holds.
-    void drop_cache();
 
 private:
     struct Free {

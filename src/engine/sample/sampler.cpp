@@ -39,7 +39,6 @@ Result<Sampler::RequestId> Sampler::submit(SampleRequest request) {
 void Sampler::cancel(RequestId id) { core_->cancel(id); }
 bool Sampler::step() { return core_->step(); }
 Sampler::Usage Sampler::usage() const noexcept { return core_->usage(); }
-void Sampler::drop_cache() { core_->drop_cache(); }
 
 std::size_t Sampler::pages_for(std::size_t prompt, std::size_t max_tokens) noexcept {
     // The last token is never fed back.

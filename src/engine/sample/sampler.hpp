@@ -111,8 +111,6 @@ public:
     [[nodiscard]] Usage usage() const noexcept;
     /// Pages that one sample of this length needs.
     [[nodiscard]] static std::size_t pages_for(std::size_t prompt, std::size_t max_tokens) noexcept;
-    /// Gives up the pages of past prompts.
-    void drop_cache();
 
 private:
     class Core;

@@ -45,7 +45,6 @@ public:
     void cancel(RequestId id);
     bool step();
     [[nodiscard]] Usage usage() const noexcept;
-    void drop_cache() { pool_.drop_cache(); }
 
 private:
     struct Request {
