@@ -273,7 +273,9 @@ void Http1Connection::on_readable() {
             // Kept whole while its head is incomplete, so that a trickle is not copied each time.
             auto whole = std::exchange(unparsed_, {});
             whole.append(data.data(), data.size());
-            auto const left = whole.size() < shortest_chunk_end ? whole.size() : consume(whole);
+            bool const too_short = parser_ != nullptr && parser_->is_header_done() &&
+                                   whole.size() < shortest_chunk_end;
+            auto const left = too_short ? whole.size() : consume(whole);
             whole.erase(0, whole.size() - left);
             unparsed_ = std::move(whole);
         }

@@ -47,6 +47,18 @@ TEST(Http1Connection, ReadsAnAnswerHoweverItIsCut) {
     }
 }
 
+TEST(Http1Connection, ReadsAnAnswerWithoutHeadersHoweverItIsCut) {
+    std::string const answer = "HTTP/1.1 204 No Content\r\n\r\n";
+    for (std::size_t piece = 1; piece <= answer.size(); ++piece) {
+        FakeNetwork net;
+        auto& call = net.get();
+        net.peer(0).piece = piece;
+        net.peer(0).send(answer);
+        net.settle();
+        EXPECT_TRUE(call.done) << piece;
+    }
+}
+
 TEST(Http1Connection, ReadsAnEmptyChunkedAnswerByteByByte) {
     FakeNetwork net;
     for (int i = 0; i < 2; ++i) {
