@@ -77,6 +77,32 @@ TEST(ServerCodecs, ReadWhatTheClientWritesInEitherForm) {
     EXPECT_EQ(from_proto.seq_id, from_json.seq_id);
 }
 
+TEST(ServerCodecs, ReadImagesAndAudioOfTrainingInProtobuf) {
+    auto seen = datum();
+    seen.model_input.chunks.emplace_back(
+        ImageChunk{.data = "bytes", .format = ImageFormat::jpeg, .expected_tokens = 7});
+    seen.model_input.chunks.emplace_back(DmelChunk{"sound"});
+    std::vector<Datum> const data{seen};
+    Loss const loss{LossFn::cross_entropy};
+    wire::ForwardBackward const request{.model_id = "M", .seq_id = 1, .data = data, .loss = &loss};
+    auto const sent =
+        encode_forward_backward(request, Encoding::protobuf, Compression::none).value();
+    EXPECT_EQ(decode_forward_backward_proto(sent.bytes).value().data, data);
+}
+
+TEST(ServerCodecs, RefuseBrokenProtobufByPlace) {
+    auto const refusal = [](std::string_view hex) {
+        auto const read = decode_forward_backward_proto(from_hex(hex));
+        return read ? std::string{"accepted"} : std::string{read.error().what()};
+    };
+    EXPECT_THAT(refusal("0aff"), HasSubstr("no message ForwardBackwardRequest of protobuf"));
+    // A datum with a chunk of nothing, and one with tokens of three bytes.
+    EXPECT_THAT(refusal("1a020a00"), HasSubstr("/data/0/model_input a chunk of no kind"));
+    EXPECT_THAT(refusal("1a090a070a050a03010203"), HasSubstr("/data/0/model_input"));
+    // Fields that are not known yet are passed over.
+    EXPECT_EQ(refusal("9a3f03616263"), "accepted");
+}
+
 TEST(ServerCodecs, ReadSamplesOfAllAges) {
     auto const old = decode_sample(
         "asample",

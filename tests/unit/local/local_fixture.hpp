@@ -3,6 +3,7 @@
 #include <tinkxx/local/server.hpp>
 #include <tinkxx/local/service_client.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
+#include <tinkxx/tokenizer.hpp>
 
 #include "engine/model/model.hpp"
 #include "support/tiny_models.hpp"
@@ -114,25 +115,19 @@ private:
     std::optional<ServiceClient> service_{};
 };
 
-/// Tokens and the ones that follow them.
-inline Datum text_datum(std::string const& text) {
-    std::vector<Token> tokens;
-    std::vector<std::int64_t> targets;
-    for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-        tokens.push_back(static_cast<unsigned char>(text[i]));
-        targets.push_back(static_cast<unsigned char>(text[i + 1]));
-    }
-    Datum datum;
-    datum.loss_fn_inputs.set("weights", std::vector<float>(tokens.size(), 1.0F));
-    datum.loss_fn_inputs.set("target_tokens", std::move(targets));
-    datum.model_input = ModelInput::from_tokens(std::move(tokens));
-    return datum;
+inline ModelInput text_prompt(std::string const& text) {
+    return ModelInput::from_text(text, ByteTokenizer{});
 }
 
-inline ModelInput text_prompt(std::string const& text) {
-    std::vector<Token> tokens;
-    for (auto const c : text) tokens.push_back(static_cast<unsigned char>(c));
-    return ModelInput::from_tokens(std::move(tokens));
+/// Tokens and the ones that follow them.
+inline Datum text_datum(std::string const& text) {
+    auto const tokens = ByteTokenizer{}.encode(text);
+    Datum datum;
+    datum.model_input = ModelInput::from_tokens({tokens.begin(), tokens.end() - 1});
+    datum.loss_fn_inputs.set("target_tokens",
+                             std::vector<std::int64_t>{tokens.begin() + 1, tokens.end()});
+    datum.loss_fn_inputs.set("weights", std::vector<float>(tokens.size() - 1, 1.0F));
+    return datum;
 }
 
 }  // namespace tinkxx::local
