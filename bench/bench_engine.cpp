@@ -48,8 +48,6 @@ struct Case {
     double seconds{2};
 };
 
-std::size_t wide(int value) { return static_cast<std::size_t>(value); }
-
 double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
         .count();

@@ -8,8 +8,6 @@ namespace tinkxx::engine {
 
 namespace {
 
-std::size_t wide(int value) { return static_cast<std::size_t>(value); }
-
 }  // namespace
 
 std::size_t model_bytes(ModelConfig const& config, ElementType type) {

@@ -2,6 +2,7 @@
 
 #include <tinkxx/result.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -54,6 +55,9 @@ struct ModelConfig {
 
     bool operator==(ModelConfig const&) const = default;
 };
+
+/// A number of the configuration as the size of something; they are checked when it is read.
+constexpr std::size_t wide(int value) { return static_cast<std::size_t>(value); }
 
 /// Reads the text of a `config.json`. Fails with a validation error whose field is the option that
 /// is missing, out of range or not supported: an unknown architecture, a sliding window, dropout,

@@ -10,8 +10,6 @@ namespace tinkxx::engine {
 
 namespace {
 
-std::size_t wide(int value) { return static_cast<std::size_t>(value); }
-
 /// Calls `body(first_row, rows, weights)` for each run of rows that share their weights.
 template <class Body>
 void by_weights(Batch const& batch, Body const& body) {

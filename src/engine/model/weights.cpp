@@ -8,8 +8,6 @@ constexpr std::array<std::string_view, module_count> module_names{
     "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
     "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj"};
 
-std::size_t wide(int value) { return static_cast<std::size_t>(value); }
-
 }  // namespace
 
 std::string_view module_name(Module module) noexcept {

@@ -13,8 +13,6 @@ namespace tinkxx::engine {
 
 namespace {
 
-std::size_t wide(int value) { return static_cast<std::size_t>(value); }
-
 std::size_t pages_covering(std::size_t positions) {
     return (positions + kv_block_positions - 1) / kv_block_positions;
 }

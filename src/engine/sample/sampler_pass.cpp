@@ -12,8 +12,6 @@ namespace tinkxx::engine {
 
 namespace {
 
-std::size_t wide(int value) { return static_cast<std::size_t>(value); }
-
 /// Rows whose logits are computed at once.
 std::size_t logit_chunk(std::size_t rows, std::size_t vocab) {
     constexpr std::size_t floats = std::size_t{4} << 20U;

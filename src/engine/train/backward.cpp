@@ -10,8 +10,6 @@ namespace tinkxx::engine {
 
 namespace {
 
-std::size_t wide(int value) { return static_cast<std::size_t>(value); }
-
 /// The parts of `layer_backward` share this.
 struct LayerContext {
     ModelConfig const& config;

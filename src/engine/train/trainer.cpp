@@ -13,8 +13,6 @@ namespace tinkxx::engine {
 
 namespace {
 
-std::size_t wide(int value) { return static_cast<std::size_t>(value); }
-
 enum class PassKind : std::uint8_t { forward, keep, recompute };
 
 /// Logits are computed some rows at a time, so that a large vocabulary does not need memory for
