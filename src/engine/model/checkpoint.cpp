@@ -221,19 +221,17 @@ Result<std::unique_ptr<Adapter>> load_lora(std::shared_ptr<Model const> const& m
         if (found == file->tensors().end()) continue;  // a module that was not trained
         if (auto const read = read_matrix(found->second, named); !read) return read.error();
     }
+    auto why = std::string(weights_file) + ": tensor ";
     for (auto const& [name, tensor] : file->tensors()) {
         if (known.contains(name)) {
             auto const other = other_half(name);
             if (file->tensors().contains(other)) continue;
-            return invalid(std::string(weights_file) + ": tensor " + other + " is missing, and " +
-                               name + " is of no use without it",
-                           other);
+            why.append(other).append(" is missing, and ").append(name);
+            return invalid(why.append(" is of no use without it"), other);
         }
         // PEFT may save the frozen matrix below an adapted unembedding.
         if (name.ends_with(".base_layer.weight")) continue;
-        return invalid(
-            std::string(weights_file) + ": tensor " + name + " belongs to nothing in this model",
-            name);
+        return invalid(why.append(name).append(" belongs to nothing in this model"), name);
     }
     return adapter;
 }

@@ -151,32 +151,32 @@ inline void tiles(float* c, std::size_t c_stride, Rows a, std::size_t rows, T co
         }
         c += R * c_stride;
         a.data += R * a.row;
-        rows -= R;
+        return rows - R;
     };
     if constexpr (V == 2 && tile_vectors == 4) {
-        while (rows >= 12) some(std::integral_constant<std::size_t, 12>{});
+        while (rows >= 12) rows = some(std::integral_constant<std::size_t, 12>{});
     }
     // Seven rows are four and three, not six and one: a lone row waits for its sums.
-    while (rows >= 12 || rows == 6) some(std::integral_constant<std::size_t, 6>{});
+    while (rows >= 12 || rows == 6) rows = some(std::integral_constant<std::size_t, 6>{});
     while (rows != 0) {
         switch (rows > 6 ? (rows + 1) / 2 : rows) {
             case 6:
-                some(std::integral_constant<std::size_t, 6>{});
+                rows = some(std::integral_constant<std::size_t, 6>{});
                 break;
             case 5:
-                some(std::integral_constant<std::size_t, 5>{});
+                rows = some(std::integral_constant<std::size_t, 5>{});
                 break;
             case 4:
-                some(std::integral_constant<std::size_t, 4>{});
+                rows = some(std::integral_constant<std::size_t, 4>{});
                 break;
             case 3:
-                some(std::integral_constant<std::size_t, 3>{});
+                rows = some(std::integral_constant<std::size_t, 3>{});
                 break;
             case 2:
-                some(std::integral_constant<std::size_t, 2>{});
+                rows = some(std::integral_constant<std::size_t, 2>{});
                 break;
             default:
-                some(std::integral_constant<std::size_t, 1>{});
+                rows = some(std::integral_constant<std::size_t, 1>{});
                 break;
         }
     }
