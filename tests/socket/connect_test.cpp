@@ -2,7 +2,6 @@
 #include "socket/modes.hpp"
 
 #include <tinkxx/error.hpp>
-#include <tinkxx/testing/manual_clock.hpp>
 
 #include <gmock/gmock.h>
 
@@ -10,8 +9,8 @@ namespace tinkxx::test {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using testing::HasSubstr;
+using testing::Not;
 
 TEST(Connect, BothFamiliesAreReached) {
     for (auto const family : {Family::ipv4, Family::ipv6}) {
@@ -153,17 +152,6 @@ TEST(BadRequest, NegativeTimeoutsAreRefused) {  // R-CONF-06
         auto const outcome = driver.run(request);
         ASSERT_TRUE(outcome.failure);
         EXPECT_EQ(outcome.failure->kind, FailureKind::invalid_request) << outcome.text();
-    }
-}
-
-TEST(BadRequest, ARuntimeWithASchedulerOfItsOwnHasNoSockets) {
-    Runtime runtime{RuntimeOptions{.threads = 0,
-                                   .scheduler = std::make_shared<tinkxx::testing::ManualClock>()}};
-    try {
-        (void)net_transport(runtime);
-        FAIL() << "accepted";
-    } catch (UsageError const& error) {
-        EXPECT_THAT(error.what(), HasSubstr("RuntimeOptions::scheduler"));
     }
 }
 

@@ -1,10 +1,14 @@
 #include <tinkxx/testing/manual_clock.hpp>
 
 #include <tinkxx/error.hpp>
+#include <tinkxx/net_transport.hpp>
+#include <tinkxx/runtime.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -220,6 +224,16 @@ TEST(ManualClock, RefusesToBeMovedFromWithin) {
     });
     clock.run_ready();
     EXPECT_TRUE(refused);
+}
+
+TEST(ManualClock, GivesARuntimeNoSockets) {
+    Runtime runtime{RuntimeOptions{.threads = 0, .scheduler = std::make_shared<ManualClock>()}};
+    try {
+        (void)net_transport(runtime);
+        FAIL() << "accepted";
+    } catch (UsageError const& error) {
+        EXPECT_THAT(error.what(), ::testing::HasSubstr("RuntimeOptions::scheduler"));
+    }
 }
 
 }  // namespace
