@@ -25,8 +25,10 @@ int main(int argc, char** argv) try {
         double total = 0;
         for (std::size_t i = 0; i < pending.size(); ++i) {
             auto const drawn = pending[i].get().sequences;
-            std::vector<double> rewards;
-            for (auto const& one : drawn) rewards.push_back(text.decode(one.tokens) == right[i]);
+            std::vector<double> rewards(drawn.size());
+            for (std::size_t k = 0; k < drawn.size(); ++k) {
+                rewards[k] = text.decode(drawn[k].tokens) == right[i];
+            }
             auto const advantages = tinkxx::data::group_relative_advantages(rewards, drawn.size());
             for (std::size_t k = 0; k < drawn.size(); ++k) {
                 batch.push_back(
