@@ -6,10 +6,6 @@
 
 namespace tinkxx::engine {
 
-namespace {
-
-}  // namespace
-
 std::size_t model_bytes(ModelConfig const& config, ElementType type) {
     Weights shape;
     std::size_t total = 0;
