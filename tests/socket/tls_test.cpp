@@ -42,6 +42,16 @@ Failure failure_with(CertificateFiles const& files, NetOptions options,
     return outcome.failure.value_or(Failure{});
 }
 
+/// Why no connection comes about with a server that is set up like this.
+std::string handshake_failure(std::shared_ptr<SSL_CTX> context) {
+    ScriptServer server{[](Wire& wire) { wire.drain(); }, {.tls = std::move(context)}};
+    HttpDriver driver{trusting()};
+    auto const outcome = driver.get(server.url());
+    if (!outcome.failure) return "none: " + outcome.text();
+    EXPECT_EQ(outcome.failure->kind, FailureKind::tls) << outcome.text();
+    return outcome.failure->message;
+}
+
 TEST(Tls, AnAuthorityFromAFileIsTrusted) {
     HttpServer server{echo, with(certificates().issue_for_loopback())};
     HttpDriver driver{trusting()};
@@ -196,12 +206,7 @@ TEST(Tls, AServerOfNoCommonVersionIsNamedAsSuch) {
     auto context = tls_server("http/1.1");
     SSL_CTX_set_security_level(context.get(), 0);
     SSL_CTX_set_max_proto_version(context.get(), TLS1_1_VERSION);
-    ScriptServer server{[](Wire& wire) { wire.drain(); }, {.tls = context}};
-    HttpDriver driver{trusting()};
-    auto const outcome = driver.get(server.url());
-    ASSERT_TRUE(outcome.failure) << outcome.text();
-    EXPECT_EQ(outcome.failure->kind, FailureKind::tls) << outcome.text();
-    EXPECT_THAT(outcome.failure->message, HasSubstr("TLS 1.2 or newer"));
+    EXPECT_THAT(handshake_failure(context), HasSubstr("TLS 1.2 or newer"));
 }
 
 TEST(Tls, AServerThatKnowsNoVersionOfHttpIsNamedAsSuch) {
@@ -212,12 +217,7 @@ TEST(Tls, AServerThatKnowsNoVersionOfHttpIsNamedAsSuch) {
             return SSL_TLSEXT_ERR_ALERT_FATAL;
         },
         nullptr);
-    ScriptServer server{[](Wire& wire) { wire.drain(); }, {.tls = context}};
-    HttpDriver driver{trusting()};
-    auto const outcome = driver.get(server.url());
-    ASSERT_TRUE(outcome.failure) << outcome.text();
-    EXPECT_EQ(outcome.failure->kind, FailureKind::tls) << outcome.text();
-    EXPECT_THAT(outcome.failure->message, HasSubstr("no common HTTP version"));
+    EXPECT_THAT(handshake_failure(context), HasSubstr("no common HTTP version"));
 }
 
 TEST(Tls, AHandshakeCutOffAnywhereFailsOnce) {

@@ -10,6 +10,20 @@ namespace {
 
 constexpr std::string_view ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
+/// A call for each size of the pieces in which its answer comes; `check` looks at those that ended.
+template <class Check>
+void in_pieces_of_each_size(std::string const& answer, Check check) {
+    for (std::size_t piece = 1; piece <= answer.size(); ++piece) {
+        FakeNetwork net;
+        auto& call = net.get();
+        net.peer(0).piece = piece;
+        net.peer(0).send(answer);
+        net.settle();
+        ASSERT_TRUE(call.done) << piece;
+        check(net, call);
+    }
+}
+
 TEST(Http1Connection, SendsTheRequestInTheOrderItWasGiven) {
     FakeNetwork net;
     auto request = request_to("http://host:81/a?b=c#part", "POST", "body");
@@ -34,29 +48,16 @@ TEST(Http1Connection, ReadsAnAnswerHoweverItIsCut) {
         "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n"
         "5\r\nhello\r\n6;ext=1\r\n world\r\n0\r\nTrailer: t\r\n\r\n";
-    for (std::size_t piece = 1; piece <= answer.size(); ++piece) {
-        FakeNetwork net;
-        auto& call = net.get();
-        net.peer(0).piece = piece;
-        net.peer(0).send(answer);
-        net.settle();
-        ASSERT_TRUE(call.done) << piece;
+    in_pieces_of_each_size(answer, [](FakeNetwork& net, Record const& call) {
         EXPECT_EQ(call.body, "hello world");
         EXPECT_EQ(*call.head->headers.find("x-a"), "b");
         EXPECT_FALSE(net.peer(0).client_closed());
-    }
+    });
 }
 
 TEST(Http1Connection, ReadsAnAnswerWithoutHeadersHoweverItIsCut) {
-    std::string const answer = "HTTP/1.1 204 No Content\r\n\r\n";
-    for (std::size_t piece = 1; piece <= answer.size(); ++piece) {
-        FakeNetwork net;
-        auto& call = net.get();
-        net.peer(0).piece = piece;
-        net.peer(0).send(answer);
-        net.settle();
-        EXPECT_TRUE(call.done) << piece;
-    }
+    in_pieces_of_each_size("HTTP/1.1 204 No Content\r\n\r\n",
+                           [](FakeNetwork&, Record const& call) { EXPECT_EQ(call.body, ""); });
 }
 
 TEST(Http1Connection, ReadsAnEmptyChunkedAnswerByteByByte) {
