@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 
 namespace tinkxx::engine {
 
@@ -15,9 +16,49 @@ constexpr std::size_t worth_splitting = 200'000;
 // Chunks for each thread: enough that one who is late costs little.
 constexpr std::size_t chunks_per_thread = 6;
 constexpr std::size_t panel = PackedMatrix::panel_outputs;
+// One row waits for weights from memory, about a megabyte at a time: four panels come side by side,
+// and more would only make the last one to finish later.
+constexpr std::size_t most_panels_of_one_row = 4;
 
-/// Cuts rows × columns into rectangles: the columns at multiples of 64, first, since neighbouring
-/// rows share the weights of a column; then the rows. No result depends on where.
+/// How rows × columns are cut into rectangles: the columns at multiples of 64, first, since
+/// neighbouring rows share the weights of a column; then the rows. No result depends on where.
+class Cut {
+public:
+    Cut(std::size_t rows, std::size_t columns, std::size_t wanted) noexcept
+        : rows_{rows}, columns_{columns} {
+        auto const panels = (columns + panel - 1) / panel;
+        auto per = std::max<std::size_t>(1, panels / wanted);
+        if (rows == 1) per = std::min(per, most_panels_of_one_row);
+        per_column_ = per * panel;
+        across_ = (columns + per_column_ - 1) / per_column_;
+        // Rows are worth cutting only into pieces that still reuse the weights they load.
+        constexpr std::size_t fewest_rows = 96;
+        auto const down = std::clamp<std::size_t>(wanted / across_, 1,
+                                                  std::max<std::size_t>(1, rows / fewest_rows));
+        per_row_ = (rows + down - 1) / down;
+        down_ = (rows + per_row_ - 1) / per_row_;
+    }
+
+    [[nodiscard]] std::size_t chunks() const noexcept { return across_ * down_; }
+
+    /// Calls `body(row, rows, column, columns)` for one of them.
+    template <class Body>
+    void run(std::size_t chunk, Body const& body) const {
+        auto const row = chunk / across_ * per_row_;
+        auto const column = chunk % across_ * per_column_;
+        body(row, std::min(per_row_, rows_ - row), column,
+             std::min(per_column_, columns_ - column));
+    }
+
+private:
+    std::size_t rows_;
+    std::size_t columns_;
+    std::size_t per_row_;
+    std::size_t per_column_;
+    std::size_t across_;
+    std::size_t down_;
+};
+
 template <class Body>
 void split(Threads* threads, std::size_t rows, std::size_t columns, std::size_t depth, Body body) {
     if (rows == 0 || columns == 0) return;
@@ -25,27 +66,33 @@ void split(Threads* threads, std::size_t rows, std::size_t columns, std::size_t 
         body(std::size_t{0}, rows, std::size_t{0}, columns);
         return;
     }
-    auto const wanted = chunks_per_thread * threads->count();
-    auto const panels = (columns + panel - 1) / panel;
-    auto const per_column = std::max<std::size_t>(1, panels / wanted) * panel;
-    auto const across = (columns + per_column - 1) / per_column;
-    // Rows are worth cutting only into pieces that still reuse the weights they load.
-    constexpr std::size_t fewest_rows = 96;
-    auto const down =
-        std::clamp<std::size_t>(wanted / across, 1, std::max<std::size_t>(1, rows / fewest_rows));
-    auto const per_row = (rows + down - 1) / down;
-    threads->run(across * down, [&](std::size_t chunk, unsigned) {
-        auto const row = chunk / across * per_row;
-        auto const column = chunk % across * per_column;
-        if (row >= rows) return;
-        body(row, std::min(per_row, rows - row), column, std::min(per_column, columns - column));
-    });
+    Cut const cut{rows, columns, chunks_per_thread * threads->count()};
+    threads->run(cut.chunks(), [&](std::size_t chunk, unsigned) { cut.run(chunk, body); });
 }
 
 /// The address of an output's panel.
 void const* panel_of(PackedMatrix const& w, std::size_t output) {
     assert(output % panel == 0);
     return w.panel(output / panel);
+}
+
+/// What `forward_outputs` does for a rectangle of y.
+auto forward_part(MatrixView y, ConstMatrixView x, PackedMatrix const& w, std::size_t first,
+                  Write write, float const* bias) {
+    return [=, &w, &kernel = kernels()](std::size_t row, std::size_t rows, std::size_t column,
+                                        std::size_t columns) {
+        kernel.forward({.y = y.row(row) + column,
+                        .y_stride = y.stride,
+                        .x = x.row(row),
+                        .x_stride = x.stride,
+                        .rows = rows,
+                        .type = w.type(),
+                        .panels = panel_of(w, first + column),
+                        .outputs = columns,
+                        .inputs = w.inputs(),
+                        .bias = bias == nullptr ? nullptr : bias + first + column,
+                        .add = write == Write::add});
+    };
 }
 
 void multiply(MatrixView c, float const* a, std::size_t a_row, std::size_t a_step,
@@ -75,27 +122,55 @@ void forward_outputs(MatrixView y, ConstMatrixView x, PackedMatrix const& w, std
                      Write write, float const* bias, Threads* threads) {
     assert(y.rows == x.rows && x.cols == w.inputs() && first + y.cols <= w.outputs());
     assert(y.cols % panel == 0 || first + y.cols == w.outputs());
-    auto const& kernel = kernels();
-    split(threads, y.rows, y.cols, w.inputs(),
-          [&](std::size_t row, std::size_t rows, std::size_t column, std::size_t columns) {
-              kernel.forward({.y = y.row(row) + column,
-                              .y_stride = y.stride,
-                              .x = x.row(row),
-                              .x_stride = x.stride,
-                              .rows = rows,
-                              .type = w.type(),
-                              .panels = panel_of(w, first + column),
-                              .outputs = columns,
-                              .inputs = w.inputs(),
-                              .bias = bias == nullptr ? nullptr : bias + first + column,
-                              .add = write == Write::add});
-          });
+    split(threads, y.rows, y.cols, w.inputs(), forward_part(y, x, w, first, write, bias));
 }
 
 void forward(MatrixView y, ConstMatrixView x, PackedMatrix const& w, Write write, float const* bias,
              Threads* threads) {
     assert(y.cols == w.outputs());
     forward_outputs(y, x, w, 0, write, bias, threads);
+}
+
+void ForwardProducts::add(MatrixView y, ConstMatrixView x, PackedMatrix const& w, Write write,
+                          float const* bias) {
+    assert(y.rows == x.rows && x.cols == w.inputs() && y.cols == w.outputs());
+    if (y.rows == 0 || y.cols == 0) return;
+    products_.push_back({y, x, &w, write, bias, 0});
+    work_ += y.rows * y.cols * x.cols;
+    bytes_ += w.bytes();
+}
+
+void ForwardProducts::run(Threads* threads) {
+    auto const part = [](Product const& p) {
+        return forward_part(p.y, p.x, *p.w, 0, p.write, p.bias);
+    };
+    if (threads == nullptr || threads->count() == 1 || work_ < worth_splitting) {
+        for (auto const& p : products_) part(p)(0, p.y.rows, 0, p.y.cols);
+    } else {
+        auto const chunk_work =
+            std::max<std::size_t>(1, work_ / (chunks_per_thread * threads->count()));
+        auto const cut = [chunk_work](Product const& p) {
+            auto const work = p.y.rows * p.y.cols * p.x.cols;
+            return Cut{p.y.rows, p.y.cols, std::max<std::size_t>(1, work / chunk_work)};
+        };
+        std::size_t chunks = 0;
+        for (auto& p : products_) {
+            p.first_chunk = chunks;
+            chunks += cut(p).chunks();
+        }
+        threads->run(chunks, [&](std::size_t chunk, unsigned) {
+            auto const next = std::ranges::upper_bound(products_, chunk, {}, &Product::first_chunk);
+            auto const& p = *std::prev(next);
+            cut(p).run(chunk - p.first_chunk, part(p));
+        });
+    }
+    clear();
+}
+
+void ForwardProducts::clear() noexcept {
+    products_.clear();
+    work_ = 0;
+    bytes_ = 0;
 }
 
 void backward_input_outputs(MatrixView dx, ConstMatrixView dy, PackedMatrix const& w,

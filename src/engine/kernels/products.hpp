@@ -4,6 +4,7 @@
 #include "engine/kernels/types.hpp"
 
 #include <cstddef>
+#include <vector>
 
 // Matrix products whose every output element is one chain of fused multiply-adds over the ascending
 // reduction index, begun at 0, at the bias or at the old value. So a row has the same bits however
@@ -11,7 +12,8 @@
 // bfloat16 weights, has other bits than the others, but the same for any number of rows and
 // threads).
 //
-// Shapes must fit; that is asserted only. Outputs must not overlap inputs. No call allocates.
+// Shapes must fit; that is asserted only. Outputs must not overlap inputs. No call allocates, but
+// `ForwardProducts::add`, which keeps its memory.
 // `threads` may be null: everything then happens on the calling thread; give it where one product
 // is large enough to be worth splitting.
 
@@ -28,6 +30,36 @@ void forward(MatrixView y, ConstMatrixView x, PackedMatrix const& w, Write write
 void forward_outputs(MatrixView y, ConstMatrixView x, PackedMatrix const& w, std::size_t first,
                      Write write = Write::set, float const* bias = nullptr,
                      Threads* threads = nullptr);
+
+/// Products of `forward` that are one piece of work: threads take from all of them, and none waits
+/// at the end of each.
+class ForwardProducts {
+public:
+    /// As `forward`, once `run` is called. No product may read or write what another one writes;
+    /// `w` must live until then.
+    void add(MatrixView y, ConstMatrixView x, PackedMatrix const& w, Write write = Write::set,
+             float const* bias = nullptr);
+    /// Multiply-adds of all of them.
+    [[nodiscard]] std::size_t work() const noexcept { return work_; }
+    /// Bytes of all their weights.
+    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+    /// Computes them and forgets them.
+    void run(Threads* threads);
+    void clear() noexcept;
+
+private:
+    struct Product {
+        MatrixView y;
+        ConstMatrixView x;
+        PackedMatrix const* w;
+        Write write;
+        float const* bias;
+        std::size_t first_chunk;
+    };
+    std::vector<Product> products_;
+    std::size_t work_{0};
+    std::size_t bytes_{0};
+};
 
 /// dx[M×K] (=|+=) dy[M×N] · w, reading the same panels.
 void backward_input(MatrixView dx, ConstMatrixView dy, PackedMatrix const& w,

@@ -4,6 +4,8 @@
 #include "engine/kernels/products.hpp"
 
 #include <cmath>
+#include <initializer_list>
+#include <span>
 #include <vector>
 
 namespace tinkxx::engine {
@@ -23,37 +25,74 @@ void by_weights(Batch const& batch, Body const& body) {
     }
 }
 
-/// adds scale · B (A x) for the rows of one group; `h` keeps scale · A x, rows of pair.rank().
-void add_lora(LoraPair const& pair, float factor, MatrixView y, ConstMatrixView x, float* h,
-              Threads* threads) {
-    MatrixView const hidden{h, x.rows, pair.rank()};
-    forward(hidden, x, pair.a, Write::set, nullptr, worth(threads, x.rows, pair.a));
-    scale(hidden.data, factor, hidden.rows * hidden.cols);
-    forward(y, hidden, pair.b, Write::add, nullptr, worth(threads, x.rows, pair.b));
+/// An empty list of this thread, which keeps its memory.
+ForwardProducts& joined_products() noexcept {
+    thread_local ForwardProducts products;
+    products.clear();  // an `add` that found no memory may have left some
+    return products;
 }
 
-/// y (=|+=) the module's linear map of x, for all rows.
-void apply(Batch const& batch, std::size_t layer, Module module, float* y_data, std::size_t outputs,
-           float const* x_data, std::size_t inputs, float* h, Write write, Threads* threads) {
-    auto const index = static_cast<std::size_t>(module);
-    by_weights(batch, [&](std::size_t row, std::size_t rows, Weights const& weights) {
-        auto const& own = weights.layers[layer];
-        float const* bias = nullptr;
-        if (index < own.biases.size() && !own.biases[index].empty()) {
-            bias = own.biases[index].values().data();
+void run(ForwardProducts& products, Threads* threads) {
+    products.run(worth(threads, products.work(), products.bytes()));
+}
+
+/// One matrix of a layer, applied to all rows of a batch.
+struct Applied {
+    Module module;
+    float* y;
+    std::size_t outputs;
+    /// Keeps scale · A x: for each group with an adapter rows × its rank.
+    float* hidden;
+};
+
+/// Calls `body(group, pair, hidden, applied)` for each adapted group of rows.
+template <class Body>
+void by_adapter(Batch const& batch, std::size_t layer, std::span<Applied const> all,
+                Body const& body) {
+    for (auto const& applied : all) {
+        float* hidden = applied.hidden;
+        for (auto const& group : batch.groups) {
+            if (group.lora == nullptr) continue;
+            auto const& pair = group.lora->layers[layer][applied.module];
+            if (pair.empty()) continue;
+            body(group, pair, MatrixView{hidden, group.rows, pair.rank()}, applied);
+            hidden += group.rows * pair.rank();
         }
-        forward({y_data + row * outputs, rows, outputs}, {x_data + row * inputs, rows, inputs},
-                own[module], write, bias, worth(threads, rows, own[module]));
-    });
-    std::size_t h_offset = 0;
-    for (auto const& group : batch.groups) {
-        if (group.lora == nullptr) continue;
-        auto const& pair = group.lora->layers[layer][module];
-        if (pair.empty()) continue;
-        add_lora(pair, group.scale, {y_data + group.row * outputs, group.rows, outputs},
-                 {x_data + group.row * inputs, group.rows, inputs}, h + h_offset, threads);
-        h_offset += group.rows * pair.rank();
     }
+}
+
+/// y (=|+=) the linear maps of x, for all rows: first W x and A x, all of them at once, then
+/// scale · B (A x) is added.
+void apply(Batch const& batch, std::size_t layer, std::initializer_list<Applied> list,
+           float const* x, std::size_t inputs, Write write, Threads* threads) {
+    ForwardProducts& products = joined_products();
+    std::span<Applied const> const all{list.begin(), list.size()};
+    for (auto const& applied : all) {
+        auto const index = static_cast<std::size_t>(applied.module);
+        by_weights(batch, [&](std::size_t row, std::size_t rows, Weights const& weights) {
+            auto const& own = weights.layers[layer];
+            float const* bias = nullptr;
+            if (index < own.biases.size() && !own.biases[index].empty()) {
+                bias = own.biases[index].values().data();
+            }
+            products.add({applied.y + row * applied.outputs, rows, applied.outputs},
+                         {x + row * inputs, rows, inputs}, own[applied.module], write, bias);
+        });
+    }
+    by_adapter(batch, layer, all,
+               [&](RowGroup const& group, LoraPair const& pair, MatrixView hidden, Applied const&) {
+                   products.add(hidden, {x + group.row * inputs, group.rows, inputs}, pair.a);
+               });
+    run(products, threads);
+    by_adapter(batch, layer, all,
+               [&](RowGroup const& group, LoraPair const& pair, MatrixView hidden,
+                   Applied const& applied) {
+                   scale(hidden.data, group.scale, hidden.rows * hidden.cols);
+                   products.add(
+                       {applied.y + group.row * applied.outputs, group.rows, applied.outputs},
+                       hidden, pair.b, Write::add);
+               });
+    run(products, threads);
 }
 
 void norm_rows(Batch const& batch, float eps, float* y, float* inverse_rms, float const* x,
@@ -180,12 +219,11 @@ LayerBuffers carve_layer(Carver& carver, ModelConfig const& config, std::size_t 
         b.mid = carver.take(hidden);
         b.mid_normed = carver.take(hidden);
         b.mid_inverse_rms = carver.take(rows);
-        for (auto& h : b.lora) h = carver.take(rows * rank);
     } else {
         b.mid = b.x;
         b.mid_normed = b.normed;
-        b.lora.fill(carver.take(rows * rank));
     }
+    for (auto& h : b.lora) h = carver.take(rows * rank);
     return b;
 }
 
@@ -222,12 +260,11 @@ void layer_forward(ModelConfig const& config, Batch const& batch, std::size_t la
         batch, config.rms_norm_eps, b.normed, b.inverse_rms, b.x, hidden, 1,
         [&](Weights const& w) { return w.layers[layer].input_norm.values().data(); }, threads);
     float* const k_raw = b.k_raw == nullptr ? scratch.k : b.k_raw;
-    apply(batch, layer, Module::q, b.q_raw, q_size, b.normed, hidden, h(Module::q), Write::set,
-          threads);
-    apply(batch, layer, Module::k, k_raw, kv_size, b.normed, hidden, h(Module::k), Write::set,
-          threads);
-    apply(batch, layer, Module::v, scratch.v, kv_size, b.normed, hidden, h(Module::v), Write::set,
-          threads);
+    apply(batch, layer,
+          {{Module::q, b.q_raw, q_size, h(Module::q)},
+           {Module::k, k_raw, kv_size, h(Module::k)},
+           {Module::v, scratch.v, kv_size, h(Module::v)}},
+          b.normed, hidden, Write::set, threads);
     if (config.qk_norm) {
         norm_rows(
             batch, config.rms_norm_eps, b.q, b.q_inverse_rms, b.q_raw, head_dim, wide(config.heads),
@@ -242,15 +279,15 @@ void layer_forward(ModelConfig const& config, Batch const& batch, std::size_t la
     attend(config, batch, kv_layer, b, scratch, threads);
 
     copy_rows(b.mid, b.x, rows, hidden, threads);
-    apply(batch, layer, Module::o, b.mid, hidden, b.attended, q_size, h(Module::o), Write::add,
+    apply(batch, layer, {{Module::o, b.mid, hidden, h(Module::o)}}, b.attended, q_size, Write::add,
           threads);
     norm_rows(
         batch, config.rms_norm_eps, b.mid_normed, b.mid_inverse_rms, b.mid, hidden, 1,
         [&](Weights const& w) { return w.layers[layer].post_norm.values().data(); }, threads);
-    apply(batch, layer, Module::gate, b.gate, inner, b.mid_normed, hidden, h(Module::gate),
-          Write::set, threads);
-    apply(batch, layer, Module::up, b.up, inner, b.mid_normed, hidden, h(Module::up), Write::set,
-          threads);
+    apply(
+        batch, layer,
+        {{Module::gate, b.gate, inner, h(Module::gate)}, {Module::up, b.up, inner, h(Module::up)}},
+        b.mid_normed, hidden, Write::set, threads);
     by_rows(threads, rows, [&](std::size_t begin, std::size_t end) {
         auto const first = begin * inner;
         auto const count = end - begin;
@@ -258,7 +295,7 @@ void layer_forward(ModelConfig const& config, Batch const& batch, std::size_t la
                {b.up + first, count, inner});
     });
     copy_rows(x_out, b.mid, rows, hidden, threads);
-    apply(batch, layer, Module::down, x_out, hidden, scratch.activated, inner, h(Module::down),
+    apply(batch, layer, {{Module::down, x_out, hidden, h(Module::down)}}, scratch.activated, inner,
           Write::add, threads);
 }
 
@@ -271,11 +308,17 @@ void final_norm(ModelConfig const& config, Batch const& batch, float const* x, f
 
 void unembed(RowGroup const& group, ConstMatrixView normed, MatrixView logits, float* lora,
              Threads* threads) {
-    auto const& head = group.weights->unembedding();
-    forward(logits, normed, head, Write::set, nullptr, worth(threads, normed.rows, head));
-    if (group.lora != nullptr && !group.lora->head.empty()) {
-        add_lora(group.lora->head, group.scale, logits, normed, lora, threads);
-    }
+    ForwardProducts& products = joined_products();
+    products.add(logits, normed, group.weights->unembedding());
+    bool const adapted = group.lora != nullptr && !group.lora->head.empty();
+    if (!adapted) return run(products, threads);
+    auto const& pair = group.lora->head;
+    MatrixView const hidden{lora, normed.rows, pair.rank()};
+    products.add(hidden, normed, pair.a);
+    run(products, threads);
+    scale(hidden.data, group.scale, hidden.rows * hidden.cols);
+    products.add(logits, hidden, pair.b, Write::add);
+    run(products, threads);
 }
 
 }  // namespace tinkxx::engine

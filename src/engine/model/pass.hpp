@@ -159,12 +159,17 @@ void by_rows(Threads* threads, std::size_t rows, Body const& body) {
     });
 }
 
-/// `threads` if a product of that size is worth a barrier, else null.
-inline Threads* worth(Threads* threads, std::size_t rows, PackedMatrix const& w) noexcept {
-    // About 50 µs of arithmetic, or of waiting for weights that come from memory.
-    bool const large = rows * w.outputs() * w.inputs() >= (std::size_t{4} << 20U) ||
-                       w.bytes() >= (std::size_t{1} << 20U);
+/// `threads` if products of so many multiply-adds, with weights of so many bytes, are worth a
+/// barrier, else null.
+inline Threads* worth(Threads* threads, std::size_t work, std::size_t bytes) noexcept {
+    // About 50 µs of arithmetic, or 20 µs of waiting for weights that come from memory.
+    bool const large = work >= (std::size_t{4} << 20U) || bytes >= (std::size_t{256} << 10U);
     return large ? threads : nullptr;
+}
+
+/// As above for one product of so many rows.
+inline Threads* worth(Threads* threads, std::size_t rows, PackedMatrix const& w) noexcept {
+    return worth(threads, rows * w.outputs() * w.inputs(), w.bytes());
 }
 
 /// The KvBlocks of one layer and head for the first `count` pages. Valid until the next call on

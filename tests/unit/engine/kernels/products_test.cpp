@@ -295,6 +295,48 @@ TEST(Products, ThreadsDoNotChangeABit) {
     }
 }
 
+TEST(Products, JoinedProductsHaveTheBitsOfEachAlone) {
+    Threads one{1};
+    Threads two{2};
+    Threads three{3};
+    // What a layer joins: wide ones and those of an adapter, with and without a bias.
+    Weights const all[]{{700, 200, ElementType::f32, 44},
+                        {32, 200, ElementType::f32, 45},
+                        {129, 200, ElementType::bf16, 46},
+                        {8, 200, ElementType::f32, 47}};
+    for (std::size_t const rows : {0UL, 1UL, 5UL, 230UL}) {
+        auto const x = numbers(rows * 200, 48);
+        auto const bias = numbers(700, 49);
+        ForwardProducts joined;
+        auto const run = [&](Threads* threads, bool join) {
+            std::vector<std::vector<float>> y;
+            for (auto const& w : all) y.push_back(numbers(rows * w.outputs, 50));
+            for (std::size_t i = 0; i != y.size(); ++i) {
+                auto const& w = all[i];
+                MatrixView const to{y[i].data(), rows, w.outputs};
+                ConstMatrixView const from{x.data(), rows, w.inputs};
+                auto const write = i % 2 == 0 ? Write::add : Write::set;
+                auto const* const b = i < 2 ? bias.data() : nullptr;
+                if (join) {
+                    joined.add(to, from, w.packed, write, b);
+                } else {
+                    forward(to, from, w.packed, write, b, threads);
+                }
+            }
+            joined.run(threads);
+            EXPECT_EQ(joined.work(), 0U);
+            return y;
+        };
+        auto const alone = run(nullptr, false);
+        for (auto* const threads : {static_cast<Threads*>(nullptr), &one, &two, &three}) {
+            auto const together = run(threads, true);
+            for (std::size_t i = 0; i != together.size(); ++i) {
+                EXPECT_EQ(differing(alone[i], together[i]), 0U) << rows << " rows, product " << i;
+            }
+        }
+    }
+}
+
 TEST(Products, WeightGradientIsTheSameWhetherRowsComeAtOnceOrInPieces) {
     std::size_t const outputs = 150;
     std::size_t const inputs = 77;
