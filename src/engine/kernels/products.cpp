@@ -1,11 +1,14 @@
 #include "engine/kernels/products.hpp"
 
+#include "engine/kernels/elementwise.hpp"
 #include "engine/kernels/kernel_table.hpp"
 #include "engine/threads.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <iterator>
+#include <span>
 
 namespace tinkxx::engine {
 
@@ -26,6 +29,7 @@ class Cut {
 public:
     Cut(std::size_t rows, std::size_t columns, std::size_t wanted) noexcept
         : rows_{rows}, columns_{columns} {
+        if (rows == 0 || columns == 0) return;
         auto const panels = (columns + panel - 1) / panel;
         auto per = std::max<std::size_t>(1, panels / wanted);
         if (rows == 1) per = std::min(per, most_panels_of_one_row);
@@ -53,10 +57,10 @@ public:
 private:
     std::size_t rows_;
     std::size_t columns_;
-    std::size_t per_row_;
-    std::size_t per_column_;
-    std::size_t across_;
-    std::size_t down_;
+    std::size_t per_row_{0};
+    std::size_t per_column_{0};
+    std::size_t across_{0};
+    std::size_t down_{0};
 };
 
 template <class Body>
@@ -93,6 +97,29 @@ auto forward_part(MatrixView y, ConstMatrixView x, PackedMatrix const& w, std::s
                         .bias = bias == nullptr ? nullptr : bias + first + column,
                         .add = write == Write::add});
     };
+}
+
+/// How y = x wᵀ is cut into chunks of about so much work.
+Cut cut(MatrixView y, PackedMatrix const& w, std::size_t chunk_work) noexcept {
+    auto const work = y.rows * y.cols * w.inputs();
+    return {y.rows, y.cols, std::max<std::size_t>(1, work / std::max<std::size_t>(1, chunk_work))};
+}
+
+/// The one of consecutive pieces of work that a chunk belongs to.
+auto& owner(auto& pieces, std::size_t chunk) {
+    auto const next = std::ranges::upper_bound(pieces, chunk, {},
+                                               [](auto const& piece) { return piece.first_chunk; });
+    return *std::prev(next);
+}
+
+/// Waits for the thread that computes it: seldom, and not long, since it has begun.
+void await_zero(std::uint32_t& value) noexcept {
+    std::atomic_ref const shared{value};
+    for (;;) {
+        auto const left = shared.load(std::memory_order_acquire);
+        if (left == 0) return;
+        shared.wait(left, std::memory_order_acquire);
+    }
 }
 
 void multiply(MatrixView c, float const* a, std::size_t a_row, std::size_t a_step,
@@ -134,41 +161,111 @@ void forward(MatrixView y, ConstMatrixView x, PackedMatrix const& w, Write write
 void ForwardProducts::add(MatrixView y, ConstMatrixView x, PackedMatrix const& w, Write write,
                           float const* bias) {
     assert(y.rows == x.rows && x.cols == w.inputs() && y.cols == w.outputs());
-    if (y.rows == 0 || y.cols == 0) return;
-    products_.push_back({y, x, &w, write, bias, 0});
-    work_ += y.rows * y.cols * x.cols;
+    products_.push_back({.y = y,
+                         .x = x,
+                         .w = &w,
+                         .write = write,
+                         .bias = bias,
+                         .first_pair = pairs_.size(),
+                         .pairs = 0,
+                         .first_chunk = 0});
+    count(y, w);
+}
+
+void ForwardProducts::add_low_rank(std::size_t row, MatrixView hidden, ConstMatrixView x,
+                                   PackedMatrix const& a, PackedMatrix const& b, float factor) {
+    auto& to = products_.back();
+    assert(row + hidden.rows <= to.y.rows && hidden.rows == x.rows && x.cols == a.inputs());
+    assert(hidden.cols == a.outputs() && hidden.cols == b.inputs() && to.y.cols == b.outputs());
+    pairs_.push_back({.row = row,
+                      .hidden = hidden,
+                      .x = x,
+                      .a = &a,
+                      .b = &b,
+                      .factor = factor,
+                      .first_chunk = 0,
+                      .unfinished = 0});
+    ++to.pairs;
+    count(hidden, a);
+    count({nullptr, hidden.rows, b.outputs()}, b);
+}
+
+void ForwardProducts::count(MatrixView y, PackedMatrix const& w) noexcept {
+    work_ += y.rows * y.cols * w.inputs();
     bytes_ += w.bytes();
 }
 
 void ForwardProducts::run(Threads* threads) {
-    auto const part = [](Product const& p) {
-        return forward_part(p.y, p.x, *p.w, 0, p.write, p.bias);
-    };
-    if (threads == nullptr || threads->count() == 1 || work_ < worth_splitting) {
-        for (auto const& p : products_) part(p)(0, p.y.rows, 0, p.y.cols);
-    } else {
-        auto const chunk_work =
-            std::max<std::size_t>(1, work_ / (chunks_per_thread * threads->count()));
-        auto const cut = [chunk_work](Product const& p) {
-            auto const work = p.y.rows * p.y.cols * p.x.cols;
-            return Cut{p.y.rows, p.y.cols, std::max<std::size_t>(1, work / chunk_work)};
-        };
-        std::size_t chunks = 0;
-        for (auto& p : products_) {
-            p.first_chunk = chunks;
-            chunks += cut(p).chunks();
+    bool const alone = threads == nullptr || threads->count() == 1 || work_ < worth_splitting;
+    auto const chunk_work = alone ? work_ : work_ / (chunks_per_thread * threads->count());
+    // What is waited for comes first: a chunk that is claimed is also under way.
+    std::size_t chunks = 0;
+    for (auto& pair : pairs_) {
+        auto const own = cut(pair.hidden, *pair.a, chunk_work).chunks();
+        pair.first_chunk = chunks;
+        pair.unfinished = static_cast<std::uint32_t>(own);
+        chunks += own;
+    }
+    auto const of_pairs = chunks;
+    for (auto& product : products_) {
+        product.first_chunk = chunks;
+        chunks += cut(product.y, *product.w, chunk_work).chunks();
+    }
+    auto const one = [&](std::size_t chunk, unsigned) {
+        if (chunk < of_pairs) {
+            compute_hidden(chunk, chunk_work);
+        } else {
+            compute_output(chunk, chunk_work);
         }
-        threads->run(chunks, [&](std::size_t chunk, unsigned) {
-            auto const next = std::ranges::upper_bound(products_, chunk, {}, &Product::first_chunk);
-            auto const& p = *std::prev(next);
-            cut(p).run(chunk - p.first_chunk, part(p));
-        });
+    };
+    if (alone) {
+        for (std::size_t chunk = 0; chunk != chunks; ++chunk) one(chunk, 0);
+    } else {
+        threads->run(chunks, one);
     }
     clear();
 }
 
+void ForwardProducts::compute_hidden(std::size_t chunk, std::size_t chunk_work) {
+    auto& pair = owner(pairs_, chunk);
+    auto const& hidden = pair.hidden;
+    auto const part = forward_part(hidden, pair.x, *pair.a, 0, Write::set, nullptr);
+    cut(hidden, *pair.a, chunk_work)
+        .run(chunk - pair.first_chunk,
+             [&](std::size_t row, std::size_t rows, std::size_t column, std::size_t columns) {
+                 part(row, rows, column, columns);
+                 for (auto r = row; r != row + rows; ++r) {
+                     scale(hidden.row(r) + column, pair.factor, columns);
+                 }
+             });
+    std::atomic_ref const unfinished{pair.unfinished};
+    if (unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished.notify_all();
+}
+
+void ForwardProducts::compute_output(std::size_t chunk, std::size_t chunk_work) {
+    auto const& product = owner(products_, chunk);
+    auto const part =
+        forward_part(product.y, product.x, *product.w, 0, product.write, product.bias);
+    cut(product.y, *product.w, chunk_work)
+        .run(chunk - product.first_chunk,
+             [&](std::size_t row, std::size_t rows, std::size_t column, std::size_t columns) {
+                 part(row, rows, column, columns);
+                 for (auto& pair : std::span{pairs_}.subspan(product.first_pair, product.pairs)) {
+                     auto const begin = std::max(row, pair.row);
+                     auto const end = std::min(row + rows, pair.row + pair.hidden.rows);
+                     if (begin >= end) continue;
+                     await_zero(pair.unfinished);
+                     MatrixView const y{product.y.row(pair.row), pair.hidden.rows, product.y.cols,
+                                        product.y.stride};
+                     forward_part(y, pair.hidden, *pair.b, 0, Write::add, nullptr)(
+                         begin - pair.row, end - begin, column, columns);
+                 }
+             });
+}
+
 void ForwardProducts::clear() noexcept {
     products_.clear();
+    pairs_.clear();
     work_ = 0;
     bytes_ = 0;
 }

@@ -4,6 +4,7 @@
 #include "engine/kernels/types.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 // Matrix products whose every output element is one chain of fused multiply-adds over the ascending
@@ -13,7 +14,7 @@
 // threads).
 //
 // Shapes must fit; that is asserted only. Outputs must not overlap inputs. No call allocates, but
-// `ForwardProducts::add`, which keeps its memory.
+// those of `ForwardProducts`, which keeps its memory.
 // `threads` may be null: everything then happens on the calling thread; give it where one product
 // is large enough to be worth splitting.
 
@@ -32,13 +33,17 @@ void forward_outputs(MatrixView y, ConstMatrixView x, PackedMatrix const& w, std
                      Threads* threads = nullptr);
 
 /// Products of `forward` that are one piece of work: threads take from all of them, and none waits
-/// at the end of each.
+/// at the end of each. To the rows of each product those of low-rank pairs may be added.
 class ForwardProducts {
 public:
     /// As `forward`, once `run` is called. No product may read or write what another one writes;
     /// `w` must live until then.
     void add(MatrixView y, ConstMatrixView x, PackedMatrix const& w, Write write = Write::set,
              float const* bias = nullptr);
+    /// Then adds factor · x aᵀ · bᵀ to the rows from `row` on of the last product that was added:
+    /// as many as `hidden` has, which keeps factor · x aᵀ.
+    void add_low_rank(std::size_t row, MatrixView hidden, ConstMatrixView x, PackedMatrix const& a,
+                      PackedMatrix const& b, float factor);
     /// Multiply-adds of all of them.
     [[nodiscard]] std::size_t work() const noexcept { return work_; }
     /// Bytes of all their weights.
@@ -54,9 +59,28 @@ private:
         PackedMatrix const* w;
         Write write;
         float const* bias;
+        std::size_t first_pair;
+        std::size_t pairs;
         std::size_t first_chunk;
     };
+    struct LowRank {
+        std::size_t row;
+        MatrixView hidden;
+        ConstMatrixView x;
+        PackedMatrix const* a;
+        PackedMatrix const* b;
+        float factor;
+        std::size_t first_chunk;
+        /// Chunks of `hidden` that are still to be computed.
+        std::uint32_t unfinished;
+    };
+
+    void count(MatrixView y, PackedMatrix const& w) noexcept;
+    void compute_hidden(std::size_t chunk, std::size_t chunk_work);
+    void compute_output(std::size_t chunk, std::size_t chunk_work);
+
     std::vector<Product> products_;
+    std::vector<LowRank> pairs_;
     std::size_t work_{0};
     std::size_t bytes_{0};
 };

@@ -12,17 +12,24 @@ namespace tinkxx::engine {
 
 namespace {
 
+/// Calls `body(groups)` for each run of groups that share their weights.
+template <class Body>
+void by_shared_weights(Batch const& batch, Body const& body) {
+    auto const groups = batch.groups;
+    for (std::size_t i = 0; i < groups.size();) {
+        auto const first = i;
+        while (i < groups.size() && groups[i].weights == groups[first].weights) ++i;
+        body(groups.subspan(first, i - first));
+    }
+}
+
 /// Calls `body(first_row, rows, weights)` for each run of rows that share their weights.
 template <class Body>
 void by_weights(Batch const& batch, Body const& body) {
-    auto const groups = batch.groups;
-    for (std::size_t i = 0; i < groups.size();) {
-        auto const first = groups[i].row;
-        auto const* weights = groups[i].weights;
-        std::size_t rows = 0;
-        for (; i < groups.size() && groups[i].weights == weights; ++i) rows += groups[i].rows;
-        body(first, rows, *weights);
-    }
+    by_shared_weights(batch, [&](std::span<RowGroup const> groups) {
+        auto const first = groups.front().row;
+        body(first, groups.back().row + groups.back().rows - first, *groups.front().weights);
+    });
 }
 
 /// An empty list of this thread, which keeps its memory.
@@ -45,53 +52,34 @@ struct Applied {
     float* hidden;
 };
 
-/// Calls `body(group, pair, hidden, applied)` for each adapted group of rows.
-template <class Body>
-void by_adapter(Batch const& batch, std::size_t layer, std::span<Applied const> all,
-                Body const& body) {
-    for (auto const& applied : all) {
-        float* hidden = applied.hidden;
-        for (auto const& group : batch.groups) {
-            if (group.lora == nullptr) continue;
-            auto const& pair = group.lora->layers[layer][applied.module];
-            if (pair.empty()) continue;
-            body(group, pair, MatrixView{hidden, group.rows, pair.rank()}, applied);
-            hidden += group.rows * pair.rank();
-        }
-    }
-}
-
-/// y (=|+=) the linear maps of x, for all rows: first W x and A x, all of them at once, then
-/// scale · B (A x) is added.
-void apply(Batch const& batch, std::size_t layer, std::initializer_list<Applied> list,
+/// y (=|+=) the linear maps of x, for all rows.
+void apply(Batch const& batch, std::size_t layer, std::initializer_list<Applied> all,
            float const* x, std::size_t inputs, Write write, Threads* threads) {
     ForwardProducts& products = joined_products();
-    std::span<Applied const> const all{list.begin(), list.size()};
     for (auto const& applied : all) {
         auto const index = static_cast<std::size_t>(applied.module);
-        by_weights(batch, [&](std::size_t row, std::size_t rows, Weights const& weights) {
-            auto const& own = weights.layers[layer];
+        float* hidden = applied.hidden;
+        by_shared_weights(batch, [&](std::span<RowGroup const> groups) {
+            auto const& own = groups.front().weights->layers[layer];
             float const* bias = nullptr;
             if (index < own.biases.size() && !own.biases[index].empty()) {
                 bias = own.biases[index].values().data();
             }
-            products.add({applied.y + row * applied.outputs, rows, applied.outputs},
-                         {x + row * inputs, rows, inputs}, own[applied.module], write, bias);
+            auto const first = groups.front().row;
+            auto const rows = groups.back().row + groups.back().rows - first;
+            products.add({applied.y + first * applied.outputs, rows, applied.outputs},
+                         {x + first * inputs, rows, inputs}, own[applied.module], write, bias);
+            for (auto const& group : groups) {
+                if (group.lora == nullptr) continue;
+                auto const& pair = group.lora->layers[layer][applied.module];
+                if (pair.empty()) continue;
+                products.add_low_rank(group.row - first, {hidden, group.rows, pair.rank()},
+                                      {x + group.row * inputs, group.rows, inputs}, pair.a, pair.b,
+                                      group.scale);
+                hidden += group.rows * pair.rank();
+            }
         });
     }
-    by_adapter(batch, layer, all,
-               [&](RowGroup const& group, LoraPair const& pair, MatrixView hidden, Applied const&) {
-                   products.add(hidden, {x + group.row * inputs, group.rows, inputs}, pair.a);
-               });
-    run(products, threads);
-    by_adapter(batch, layer, all,
-               [&](RowGroup const& group, LoraPair const& pair, MatrixView hidden,
-                   Applied const& applied) {
-                   scale(hidden.data, group.scale, hidden.rows * hidden.cols);
-                   products.add(
-                       {applied.y + group.row * applied.outputs, group.rows, applied.outputs},
-                       hidden, pair.b, Write::add);
-               });
     run(products, threads);
 }
 
@@ -138,7 +126,7 @@ bool attention_worth(Batch const& batch, std::size_t q_size) {
     for (auto const& segment : batch.segments) {
         pairs += segment.tokens * (segment.first_position + segment.tokens);
     }
-    return pairs * q_size >= std::size_t{1} << 20U;
+    return pairs * q_size >= std::size_t{1} << 18U;
 }
 
 void attend(ModelConfig const& config, Batch const& batch, std::size_t kv_layer,
@@ -310,14 +298,10 @@ void unembed(RowGroup const& group, ConstMatrixView normed, MatrixView logits, f
              Threads* threads) {
     ForwardProducts& products = joined_products();
     products.add(logits, normed, group.weights->unembedding());
-    bool const adapted = group.lora != nullptr && !group.lora->head.empty();
-    if (!adapted) return run(products, threads);
-    auto const& pair = group.lora->head;
-    MatrixView const hidden{lora, normed.rows, pair.rank()};
-    products.add(hidden, normed, pair.a);
-    run(products, threads);
-    scale(hidden.data, group.scale, hidden.rows * hidden.cols);
-    products.add(logits, hidden, pair.b, Write::add);
+    if (group.lora != nullptr && !group.lora->head.empty()) {
+        auto const& [a, b] = group.lora->head;
+        products.add_low_rank(0, {lora, normed.rows, a.outputs()}, normed, a, b, group.scale);
+    }
     run(products, threads);
 }
 

@@ -337,6 +337,51 @@ TEST(Products, JoinedProductsHaveTheBitsOfEachAlone) {
     }
 }
 
+TEST(Products, LowRankPairsAreAddedAsByProductsOfTheirOwn) {
+    Threads two{2};
+    Threads three{3};
+    Weights const w{700, 200, ElementType::bf16, 51};
+    // Ranks within one panel and beyond it.
+    for (std::size_t const rank : {8UL, 100UL}) {
+        Weights const a{rank, w.inputs, ElementType::f32, 52};
+        Weights const b{w.outputs, rank, ElementType::f32, 53};
+        for (std::size_t const rows : {1UL, 9UL, 310UL}) {
+            auto const x = numbers(rows * w.inputs, 54);
+            auto const bias = numbers(w.outputs, 55);
+            ConstMatrixView const from{x.data(), rows, w.inputs};
+            std::vector<float> expected(rows * w.outputs);
+            std::vector<float> expected_hidden(rows * rank);
+            MatrixView const to{expected.data(), rows, w.outputs};
+            forward(to, from, w.packed, Write::set, bias.data());
+            // The first and the last rows have pairs, those between have none.
+            auto const first = rows / 3;
+            auto const last = rows - 2 * first;
+            auto const by_two_pairs = [&](float* hidden, auto const& add) {
+                if (first != 0) add(0UL, MatrixView{hidden, first, rank}, 0.5F);
+                add(rows - last, MatrixView{hidden + first * rank, last, rank}, 2.0F);
+            };
+            by_two_pairs(expected_hidden.data(), [&](std::size_t row, MatrixView h, float factor) {
+                forward(h, {from.row(row), h.rows, w.inputs}, a.packed);
+                for (std::size_t i = 0; i != h.rows * h.cols; ++i) h.data[i] *= factor;
+                forward({to.row(row), h.rows, w.outputs}, h, b.packed, Write::add);
+            });
+            for (auto* const threads : {static_cast<Threads*>(nullptr), &two, &three}) {
+                std::vector<float> y(rows * w.outputs);
+                std::vector<float> hidden(rows * rank);
+                ForwardProducts products;
+                products.add({y.data(), rows, w.outputs}, from, w.packed, Write::set, bias.data());
+                by_two_pairs(hidden.data(), [&](std::size_t row, MatrixView h, float factor) {
+                    products.add_low_rank(row, h, {from.row(row), h.rows, w.inputs}, a.packed,
+                                          b.packed, factor);
+                });
+                products.run(threads);
+                EXPECT_EQ(differing(expected, y), 0U) << rows << " rows of rank " << rank;
+                EXPECT_EQ(differing(expected_hidden, hidden), 0U);
+            }
+        }
+    }
+}
+
 TEST(Products, WeightGradientIsTheSameWhetherRowsComeAtOnceOrInPieces) {
     std::size_t const outputs = 150;
     std::size_t const inputs = 77;
