@@ -63,6 +63,7 @@ private:
     std::size_t down_{0};
 };
 
+/// Calls `body` for rectangles that cover rows × columns, on several threads if that pays.
 template <class Body>
 void split(Threads* threads, std::size_t rows, std::size_t columns, std::size_t depth, Body body) {
     if (rows == 0 || columns == 0) return;
@@ -102,7 +103,7 @@ auto forward_part(MatrixView y, ConstMatrixView x, PackedMatrix const& w, std::s
 /// How y = x wᵀ is cut into chunks of about so much work.
 Cut cut(MatrixView y, PackedMatrix const& w, std::size_t chunk_work) noexcept {
     auto const work = y.rows * y.cols * w.inputs();
-    return {y.rows, y.cols, std::max<std::size_t>(1, work / std::max<std::size_t>(1, chunk_work))};
+    return {y.rows, y.cols, std::max<std::size_t>(1, work / chunk_work)};
 }
 
 /// The one of consecutive pieces of work that a chunk belongs to.
@@ -197,7 +198,8 @@ void ForwardProducts::count(MatrixView y, PackedMatrix const& w) noexcept {
 
 void ForwardProducts::run(Threads* threads) {
     bool const alone = threads == nullptr || threads->count() == 1 || work_ < worth_splitting;
-    auto const chunk_work = alone ? work_ : work_ / (chunks_per_thread * threads->count());
+    auto const wanted = alone ? 1 : chunks_per_thread * threads->count();
+    auto const chunk_work = std::max<std::size_t>(1, work_ / wanted);
     // What is waited for comes first: a chunk that is claimed is also under way.
     std::size_t chunks = 0;
     for (auto& pair : pairs_) {

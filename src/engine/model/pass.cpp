@@ -12,24 +12,18 @@ namespace tinkxx::engine {
 
 namespace {
 
-/// Calls `body(groups)` for each run of groups that share their weights.
-template <class Body>
-void by_shared_weights(Batch const& batch, Body const& body) {
-    auto const groups = batch.groups;
-    for (std::size_t i = 0; i < groups.size();) {
-        auto const first = i;
-        while (i < groups.size() && groups[i].weights == groups[first].weights) ++i;
-        body(groups.subspan(first, i - first));
-    }
-}
-
-/// Calls `body(first_row, rows, weights)` for each run of rows that share their weights.
+/// Calls `body(first_row, rows, weights, groups)` for each run of groups that share their weights.
 template <class Body>
 void by_weights(Batch const& batch, Body const& body) {
-    by_shared_weights(batch, [&](std::span<RowGroup const> groups) {
-        auto const first = groups.front().row;
-        body(first, groups.back().row + groups.back().rows - first, *groups.front().weights);
-    });
+    auto const groups = batch.groups;
+    for (std::size_t i = 0; i < groups.size();) {
+        auto const begin = i;
+        std::size_t rows = 0;
+        for (; i < groups.size() && groups[i].weights == groups[begin].weights; ++i) {
+            rows += groups[i].rows;
+        }
+        body(groups[begin].row, rows, *groups[begin].weights, groups.subspan(begin, i - begin));
+    }
 }
 
 /// An empty list of this thread, which keeps its memory.
@@ -59,14 +53,13 @@ void apply(Batch const& batch, std::size_t layer, std::initializer_list<Applied>
     for (auto const& applied : all) {
         auto const index = static_cast<std::size_t>(applied.module);
         float* hidden = applied.hidden;
-        by_shared_weights(batch, [&](std::span<RowGroup const> groups) {
-            auto const& own = groups.front().weights->layers[layer];
+        by_weights(batch, [&](std::size_t first, std::size_t rows, Weights const& weights,
+                              std::span<RowGroup const> groups) {
+            auto const& own = weights.layers[layer];
             float const* bias = nullptr;
             if (index < own.biases.size() && !own.biases[index].empty()) {
                 bias = own.biases[index].values().data();
             }
-            auto const first = groups.front().row;
-            auto const rows = groups.back().row + groups.back().rows - first;
             products.add({applied.y + first * applied.outputs, rows, applied.outputs},
                          {x + first * inputs, rows, inputs}, own[applied.module], write, bias);
             for (auto const& group : groups) {
@@ -85,7 +78,7 @@ void apply(Batch const& batch, std::size_t layer, std::initializer_list<Applied>
 
 void norm_rows(Batch const& batch, float eps, float* y, float* inverse_rms, float const* x,
                std::size_t width, std::size_t heads, auto const& weight_of, Threads* threads) {
-    by_weights(batch, [&](std::size_t row, std::size_t rows, Weights const& weights) {
+    by_weights(batch, [&](std::size_t row, std::size_t rows, Weights const& weights, auto) {
         float const* const weight = weight_of(weights);
         by_rows(threads, rows, [&](std::size_t begin, std::size_t end) {
             auto const first = (row + begin) * heads;
@@ -223,7 +216,7 @@ PassScratch carve_scratch(Carver& carver, ModelConfig const& config, std::size_t
 
 void embed(ModelConfig const& config, Batch const& batch, float* x, Threads* threads) {
     auto const hidden = wide(config.hidden_size);
-    by_weights(batch, [&](std::size_t row, std::size_t rows, Weights const& weights) {
+    by_weights(batch, [&](std::size_t row, std::size_t rows, Weights const& weights, auto) {
         by_rows(threads, rows, [&](std::size_t begin, std::size_t end) {
             for (auto r = row + begin; r < row + end; ++r) {
                 weights.embedding.gather_row(static_cast<std::size_t>(batch.tokens[r]),
