@@ -342,7 +342,9 @@ void LocalHost::tear_unknown_folders() {
     std::set<std::string> known;
     {
         auto database =
-            local::Database::open(options_.home / "tinkxx.sqlite", local::Durability::process)
+            local::Database::open(options_.home / "tinkxx.sqlite",
+                                  {.durability = local::Durability::process,
+                                   .home_id = local::look_at_home(options_.home).value().id})
                 .value();
         auto const checkpoints = database->all(local::Table::checkpoint).value();
         for (auto const& [key, text] : checkpoints) {
@@ -355,7 +357,14 @@ void LocalHost::tear_unknown_folders() {
     }
     for (std::string const place : {"checkpoints", "ephemeral"}) {
         for (auto const& folder : fs::directory_iterator{options_.home / place}) {
-            if (known.contains(place + "/" + folder.path().filename().string())) continue;
+            auto name = folder.path().filename().string();
+            // One whose row is safe was flushed, whatever it is called.
+            constexpr std::string_view saving = "-saving-";
+            if (auto const at = name.find(saving);
+                name.starts_with(".tinkxx-") && at < name.size()) {
+                name = name.substr(at + saving.size());
+            }
+            if (known.contains(place + "/" + name)) continue;
             ++tally_["server: crash before a save was known"];
             std::set<fs::path> files;
             for (auto const& file : fs::directory_iterator{folder}) files.insert(file.path());

@@ -26,21 +26,45 @@ struct ModelSource {
 struct Limits {
     /// Of one request body, also once it is decompressed.
     std::size_t request_bytes{std::size_t{256} << 20U};
+    /// Of one that is JSON, which takes many times its size while it is read.
+    std::size_t json_bytes{std::size_t{64} << 20U};
+    /// Bodies that wait to be read, or are being read. One is always taken.
+    std::size_t reading_bytes{std::size_t{256} << 20U};
     /// Tokens of a prompt or of a datum. 0: as many as the model has positions.
     std::size_t prompt_tokens{0};
     /// Completions that one request may ask for.
     std::size_t num_samples{1024};
-    /// Memory of all adapters, those that are trained and those that are drawn from.
+    /// Targets of all tokens of a training request, those counted that a sparse matrix leaves out.
+    std::size_t batch_cells{std::size_t{1} << 24U};
+    /// Log-probabilities of other tokens (`topk_…`, `target_prompt_logprobs`) that one sample
+    /// request may ask for.
+    std::size_t result_cells{std::size_t{1} << 22U};
+    /// Memory of all adapters, those that are trained and those that are sampled from.
     std::size_t adapter_bytes{std::size_t{4} << 30U};
-    /// Samples that are accepted and not done. Beyond, clients are asked to come again (429).
-    std::size_t pending_samples{10'000};
+    /// Sample requests that are accepted and not done. Beyond, clients are asked to come again
+    /// (429). A session gets no more than half of what the others leave, but always 64.
+    std::size_t pending_samples{20'000};
+    /// Prompts and results of sample requests that are accepted and not done.
+    std::size_t pending_sample_bytes{std::size_t{1} << 30U};
     /// Training requests that are accepted and not done, for each model. One that others wait for
     /// is always taken.
     std::size_t pending_steps{1'000};
-    /// Bodies of training requests that are accepted and not done, of all models.
+    /// Data of training requests that are accepted and not done, as they lie in memory, of all
+    /// models.
     std::size_t pending_bytes{std::size_t{1} << 30U};
     /// Results that were fetched and are still kept, in case an answer was lost.
     std::size_t fetched_bytes{std::size_t{128} << 20U};
+    /// Results that are kept in memory; others are read from the disk.
+    std::size_t result_bytes{std::size_t{256} << 20U};
+    /// Sessions that are active. Beyond, the one that is silent for longest ends, if it has
+    /// neither a model nor a sampler.
+    std::size_t sessions{10'000};
+    /// Sessions that have ended, without those that have a checkpoint. The oldest are removed.
+    std::size_t ended_sessions{10'000};
+    /// Tags, names and metadata that one session, model or checkpoint may have.
+    std::size_t metadata_bytes{std::size_t{64} << 10U};
+    /// Samplers of one session, and models that it has made.
+    std::size_t session_parts{10'000};
 };
 
 /// Who computes.
@@ -52,7 +76,8 @@ enum class Compute : std::uint8_t {
 /// How a local server works. Every field but `models` has a working default.
 struct ServerOptions {
     std::vector<ModelSource> models{};
-    /// Where checkpoints and results are kept. Empty: a temporary folder, removed in the end.
+    /// Where checkpoints and results are kept: a folder that is empty, does not exist yet, or is
+    /// a server's already. Empty: a temporary folder, removed in the end.
     std::filesystem::path home{};
     /// What clients must send as their key. Empty: any, or none.
     std::string api_key{};
@@ -67,6 +92,8 @@ struct ServerOptions {
     Limits limits{};
     /// A session without a sign of life for so long has ended; its models are unloaded.
     std::chrono::seconds session_timeout{300};
+    /// A session that has ended is listed for so long, and for as long as it has a checkpoint.
+    std::chrono::seconds session_keep{std::chrono::hours{24 * 30}};
     /// How long a request for a result waits for it. Clients wait for 45 s.
     std::chrono::milliseconds poll_hold{std::chrono::seconds{40}};
     /// A training request that came too early waits so long for those before it; then they count

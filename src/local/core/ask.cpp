@@ -50,4 +50,9 @@ void send_refusal(Answer& answer, Refused const& refused) {
     answer.done();
 }
 
+Refused not_written(std::string_view operation, Error const& why) {
+    return {500, std::string{operation} + ": nothing was changed: " + why.what() +
+                     "; make room on the disk of the server and send it again"};
+}
+
 }  // namespace tinkxx::local

@@ -32,8 +32,6 @@ struct Ask {
     /// Decoded; the last of several of one name.
     std::map<std::string, std::string, std::less<>> query{};
     std::shared_ptr<Answer> answer{};
-    /// Of the body, once it was read.
-    std::size_t body_bytes{0};
 
     /// The parameter, or `otherwise` if it is missing.
     [[nodiscard]] std::string parameter(std::string_view name, std::string_view otherwise) const {
@@ -56,6 +54,8 @@ void send_bytes(Answer& answer, int status, std::string_view content_type, std::
 /// An answer that says no more than that it was done.
 void send_nothing(Answer& answer);
 void send_refusal(Answer& answer, Refused const& refused);
+/// What to say when the store failed.
+[[nodiscard]] Refused not_written(std::string_view operation, Error const& why);
 
 /// The value, or a refusal with the error's message.
 template <class T>

@@ -1,4 +1,4 @@
-#include "local/core/core.hpp"
+#include "local/core/bodies.hpp"
 #include "local/core/json.hpp"
 #include "local/core/routes.hpp"
 #include "wire/service_messages.hpp"
@@ -8,6 +8,12 @@
 namespace tinkxx::local {
 
 using wire::JsonOut;
+
+namespace {
+
+constexpr std::size_t most_telemetry = std::size_t{16} << 20U;
+
+}  // namespace
 
 void Core::client_config(Ask& ask) {
     // Everything else is as the official SDK takes it without being told.
@@ -72,14 +78,14 @@ void Core::api_key_info(Ask& ask) {
 }
 
 void Core::telemetry(Ask& ask) {
-    auto const body = body_of(ask);
-    auto const batch = good(wire::server::decode_telemetry(body), 422);
-    counters_.add("tinkxx_telemetry_events_total", {}, batch.events);
-    touch_session(batch.session_id);
-    constexpr std::size_t newest = 100;
-    telemetry_.push_back(body);
-    if (telemetry_.size() > newest) telemetry_.pop_front();
-    send_json(*ask.answer, json_object([](JsonOut& json) { json.member("status", "accepted"); }));
+    with_body(
+        ask, most_telemetry, [](std::string body) { return wire::server::decode_telemetry(body); },
+        [this](Ask& asked, wire::server::Telemetry const& batch) {
+            counters_.add("tinkxx_telemetry_events_total", {}, batch.events);
+            touch_session(batch.session_id);
+            send_json(*asked.answer,
+                      json_object([](JsonOut& json) { json.member("status", "accepted"); }));
+        });
 }
 
 void Core::metrics(Ask& ask) {
@@ -96,6 +102,8 @@ void Core::metrics(Ask& ask) {
     gauge("tinkxx_requests_pending", futures_->pending_count());
     gauge("tinkxx_samples_pending", futures_->pending_samples());
     gauge("tinkxx_training_bytes_pending", pending_bytes_);
+    gauge("tinkxx_sample_bytes_pending", drawing_bytes_);
+    gauge("tinkxx_body_bytes_reading", reading_bytes_[0] + reading_bytes_[1]);
     gauge("tinkxx_polls_waiting", futures_->waiting());
     gauge("tinkxx_checkpoints", checkpoints_.size());
     gauge("tinkxx_adapter_bytes", model_bytes_ + drawn_bytes_);

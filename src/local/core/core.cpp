@@ -1,13 +1,16 @@
 #include "local/core/core.hpp"
 
+#include "base/entropy.hpp"
 #include "engine/model/model.hpp"
+#include "local/core/bodies.hpp"
 #include "local/core/internals.hpp"
 #include "local/core/routes.hpp"
-#include "wire/server_requests.hpp"
 
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <limits>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -34,6 +37,19 @@ std::string_view byte_of(std::int32_t token) {
     }();
     if (token < 0 || token > 255) return {};
     return {&bytes[static_cast<std::size_t>(token)], 1};
+}
+
+/// Random bits in the form of a random UUID.
+std::string uuid_of(std::uint64_t high, std::uint64_t low) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string text;
+    for (auto bits : {high, low}) {
+        for (int i = 0; i < 16; ++i, bits >>= 4U) text += digits[bits & 15U];
+    }
+    text[12] = '4';
+    text[16] = digits[8U + (static_cast<unsigned>(text[16]) & 3U)];
+    for (auto const at : {8U, 13U, 18U, 23U}) text.insert(at, 1, '-');
+    return text;
 }
 
 }  // namespace
@@ -64,21 +80,37 @@ Result<std::unique_ptr<Core>> Core::create(ServerOptions options, Scheduler& sch
     }
     auto chaos = parse_chaos(options.chaos);
     if (!chaos) return chaos.error();
-    auto home = Home::open(options.home);
+    // Off the loop, where the scheduler has no chance to give. No result depends on it.
+    auto home = Home::open(options.home, uuid_of(base::random_seed(), base::random_seed()));
     if (!home) return home.error();
-    auto database =
-        Database::open((*home)->database(),
-                       options.survive_power_loss ? Durability::power_loss : Durability::process);
-    if (!database) {
+    auto const unusable = [&](Error const& why) {
+        std::string const text{why.what()};
+        auto const way_out = text.find("; ") == std::string::npos
+                                 ? "; put back a copy of it, or save what can be read with tinkxx "
+                                   "home check --repair"
+                                 : "";
         return bad_option("home", (*home)->folder().string(),
-                          std::string{"its database cannot be used: "} + database.error().what());
-    }
+                          (*home)->database().string() + " cannot be used: " + text + way_out);
+    };
+    auto database = Database::open(
+        (*home)->database(),
+        {.durability = options.survive_power_loss ? Durability::power_loss : Durability::process,
+         .home_id = (*home)->id(),
+         .backups = (*home)->backups()});
+    if (!database) return unusable(database.error());
     std::unique_ptr<Core> core{new Core{std::move(options), scheduler, *std::move(home),
                                         std::move(bases), *std::move(chaos)}};
-    core->worker_ =
-        core->options_.compute == Compute::loop ? loop_worker(scheduler) : thread_worker(scheduler);
+    if (auto const read = core->read_store(**database); !read) {
+        return bad_option("home", core->home().string(), read.error().what());
+    }
+    auto const worker = [&](Rest rest) {
+        return core->options_.compute == Compute::loop ? loop_worker(scheduler, rest)
+                                                       : thread_worker(scheduler, rest);
+    };
+    core->worker_ = worker(Rest::finish);
+    core->file_worker_ = worker(Rest::finish);
+    for (auto& reader : core->readers_) reader = worker(Rest::drop);
     core->store_ = std::make_unique<Store>(*std::move(database), *core->worker_);
-    if (auto const read = core->read_store(); !read) return read.error();
     return core;
 }
 
@@ -95,79 +127,88 @@ Core::~Core() {
     *alive_ = false;
     engine_.reset();
     later_.clear();
+    turns_.clear();
+    for (auto& reader : readers_) reader.reset();
+    file_worker_.reset();
     futures_.reset();
     // What is under way is written; what waits for its turn is written here.
     worker_.reset();
     if (store_) store_->flush();
 }
 
-Result<void> Core::read_store() {
-    auto& database = store_->database();
-    auto const each = [&](Table table, auto const& take) -> Result<void> {
-        auto rows = database.all(table);
-        if (!rows) return rows.error();
-        for (auto& [key, value] : *rows) {
-            if (auto taken = take(key, value); !taken) return taken;
+Result<void> Core::read_store(Database& database) {
+    for (auto const& note : database.notes()) log(LogLevel::warning, "local server: " + note);
+    auto stored = read_stored(database);
+    if (!stored) {
+        return Error{ErrorDetails{
+            .kind = ErrorKind::validation,
+            .message = home_->database().string() + " is damaged: " + stored.error().what() +
+                       "; put back a copy of it, or save what can be read with tinkxx home check "
+                       "--repair"}};
+    }
+    if (!stored->bad.empty()) {
+        if (auto const aside = database.commit(quarantine(stored->bad)); !aside) return aside;
+        std::vector<std::string> names;
+        for (auto const& row : stored->bad) {
+            names.push_back(std::string{to_string(row.table)} + " " + row.key + " (" + row.why +
+                            ")");
         }
-        return {};
-    };
-    Result<void> read = each(Table::session, [&](auto const&, auto const& text) -> Result<void> {
-        auto row = decode_session_row(text);
-        if (!row) return row.error();
-        auto const id = row->id;
-        sessions_[id].row = *std::move(row);
-        return {};
-    });
-    if (!read) return read;
-    read = each(Table::run, [&](auto const&, auto const& text) -> Result<void> {
-        auto row = decode_run_row(text);
-        if (!row) return row.error();
-        auto const id = row->id;
-        runs_[id] = *std::move(row);
-        return {};
-    });
-    if (!read) return read;
-    read = each(Table::sampler, [&](auto const&, auto const& text) -> Result<void> {
-        auto row = decode_sampler_row(text);
-        if (!row) return row.error();
-        auto const id = row->id;
-        samplers_[id] = *std::move(row);
-        return {};
-    });
-    if (!read) return read;
-    read = each(Table::checkpoint, [&](auto const&, auto const& text) -> Result<void> {
-        auto row = decode_checkpoint_row(text);
-        if (!row) return row.error();
-        next_ordinal_ = std::max(next_ordinal_, row->ordinal + 1);
-        auto const path = row->path;
-        checkpoints_[path] = *std::move(row);
-        return {};
-    });
-    if (!read) return read;
-    read = each(Table::request, [&](auto const&, auto const& text) -> Result<void> {
-        auto row = decode_request_row(text);
-        if (!row) return row.error();
-        unfinished_.push_back(*std::move(row));
-        return {};
-    });
-    if (!read) return read;
-    read = each(Table::usage, [&](auto const& key, auto const& text) -> Result<void> {
-        usage_[key] = std::stoll(text);
-        return {};
-    });
-    if (!read) return read;
-    read = each(Table::audit, [&](auto const& key, auto const& text) -> Result<void> {
-        auto const number = std::stoll(key);
+        log(LogLevel::warning, "local server: " + std::to_string(names.size()) +
+                                   " rows of the database cannot be read, and were put into its "
+                                   "table quarantine: " +
+                                   some_of(names));
+    }
+    auto const inventory = take_inventory(*home_, *stored);
+    if (!inventory) return inventory.error();
+    if (auto const done = reconcile(*inventory); !done) return done;
+    secret_ = stored->meta["secret"];
+    if (secret_.empty()) {
+        secret_ = uuid_of(base::random_seed(), base::random_seed()) +
+                  uuid_of(base::random_seed(), base::random_seed());
+        std::vector<Change> const changes{{Table::meta, "secret", secret_}};
+        if (auto const written = database.commit(changes); !written) return written;
+    }
+    for (auto& [id, row] : stored->sessions) sessions_[id].row = std::move(row);
+    runs_ = std::move(stored->runs);
+    samplers_ = std::move(stored->samplers);
+    checkpoints_ = std::move(stored->checkpoints);
+    unfinished_ = std::move(stored->requests);
+    usage_ = std::move(stored->usage);
+    for (auto& [number, text] : stored->events) {
         next_event_ = std::max<std::int64_t>(next_event_, number + 1);
-        events_.emplace_back(number, text);
-        return {};
-    });
-    if (!read) return read;
-    return each(Table::meta, [&](auto const& key, auto const& text) -> Result<void> {
-        if (key == "secret") secret_ = text;
-        if (key.starts_with("copy ")) copies_[key.substr(5)] = text;
-        return {};
-    });
+        events_.emplace_back(number, std::move(text));
+    }
+    constexpr std::string_view copy = "copy ";
+    for (auto const& [key, text] : stored->meta) {
+        if (key.starts_with(copy)) copies_[key.substr(copy.size())] = text;
+    }
+    return {};
+}
+
+Result<void> Core::reconcile(Inventory const& inventory) {
+    next_ordinal_ = inventory.next_ordinal;
+    for (auto const& [from, to] : inventory.to_finish) {
+        if (auto const done = rename_entry(home_->place(from), home_->place(to)); !done) {
+            return done;
+        }
+    }
+    abandoned_ = inventory.abandoned;
+    over_ = inventory.over;
+    if (!inventory.unaccounted.empty()) {
+        log(LogLevel::warning,
+            "local server: " + home().string() + " holds " +
+                std::to_string(inventory.unaccounted.size()) +
+                " things that its database does not know, and keeps them: " +
+                some_of(inventory.unaccounted) +
+                "; tinkxx home check tells what they are, and --repair adopts them");
+    }
+    if (!inventory.missing.empty()) {
+        log(LogLevel::warning, "local server: the files of " +
+                                   std::to_string(inventory.missing.size()) +
+                                   " checkpoints or samplers are missing from " + home().string() +
+                                   ": " + some_of(inventory.missing));
+    }
+    return {};
 }
 
 /// Looks every few seconds for what has become old.
@@ -189,17 +230,17 @@ void Core::start() {
             .inline_result_bytes = options_.inline_result_bytes,
             .fetched_keep = options_.fetched_keep,
             .unfetched_keep = options_.unfetched_keep,
-            .fetched_bytes = options_.limits.fetched_bytes});
+            .fetched_bytes = options_.limits.fetched_bytes,
+            .memory_bytes = options_.limits.result_bytes});
     futures_->why_waiting = [this](std::string const& id) { return why_waiting(id); };
     futures_->plausible = [this](std::string const& id) {
         auto const owner = id.substr(0, id.rfind(':'));
         return runs_.contains(owner) || samplers_.contains(owner) || models_.contains(owner);
     };
     futures_->forgotten = [this](std::string const& id) { sample_prints_.erase(id); };
-    if (secret_.empty()) {
-        secret_ = fresh_id() + fresh_id();
-        store_->write({{Table::meta, "secret", secret_}});
-    }
+    futures_->elsewhere = [this](Task work, Task done) {
+        elsewhere(std::numeric_limits<std::size_t>::max(), std::move(work), std::move(done));
+    };
     bool const by_loop = options_.compute == Compute::loop;
     engine_ = std::make_unique<engine::Engine>(
         scheduler_,
@@ -225,26 +266,8 @@ void Core::start() {
     }
     auto const now = scheduler_.now();
     for (auto& [id, session] : sessions_) session.seen = now;
-    // Folders of saves that nobody was told of, and of sessions that are over.
-    std::set<std::string> wanted;
-    for (auto const& [path, row] : checkpoints_) wanted.insert(row.folder);
-    for (auto const& [id, row] : samplers_) {
-        auto const owner = sessions_.find(row.session);
-        bool const alive =
-            owner != sessions_.end() && owner->second.row.status == SessionStatus::active;
-        if (!row.folder.empty() && alive) wanted.insert(row.folder);
-    }
-    for (auto const* place : {"checkpoints", "ephemeral"}) {
-        std::error_code error;
-        for (auto const& entry : std::filesystem::directory_iterator{home_->place(place), error}) {
-            auto const number = entry.path().filename().string();
-            auto const name = std::string{place} + "/" + number;
-            if (!wanted.contains(name)) remove_folder(name);
-            // Its number is not given again: it may be in use, or still have to be removed.
-            next_ordinal_ = std::max<std::int64_t>(next_ordinal_,
-                                                   std::strtoll(number.c_str(), nullptr, 10) + 1);
-        }
-    }
+    for (auto const& name : std::exchange(abandoned_, {})) remove_temporary(name);
+    for (auto const& folder : std::exchange(over_, {})) remove_folder(folder);
     for (auto const& row : std::exchange(unfinished_, {})) {
         auto const seq = row.id.substr(row.id.rfind(':') + 1);
         auto const number = std::strtoll(seq.c_str(), nullptr, 10);
@@ -260,11 +283,10 @@ void Core::sweep() {
     for (auto& [id, session] : sessions_) {
         if (session.row.status != SessionStatus::active) continue;
         if (now - session.seen < options_.session_timeout) continue;
-        session.row.status = SessionStatus::expired;
-        log(LogLevel::info, "local server: session " + id + " has expired");
-        store_->write({{Table::session, id, encode(session.row)}});
-        end_session(session);
+        expire_session(session);
     }
+    forget_sessions();
+    forget_usage();
     for (auto& [id, model] : models_) {
         if (!model.gap_since || now - *model.gap_since < options_.gap_timeout) continue;
         // Whoever should have sent them has given up: clients send in order.
@@ -279,7 +301,15 @@ void Core::sweep() {
     for (auto const& [path, row] : checkpoints_) {
         if (row.expires && *row.expires <= wall) over.push_back(path);
     }
-    for (auto const& path : over) forget_checkpoint(path, "checkpoint_expired");
+    for (auto const& path : over) {
+        Ask nobody{.operation = "expiry"};
+        in_turn(nobody, [this, path](Ask&, std::shared_ptr<Turn> turn) {
+            // Its time may have been changed meanwhile.
+            auto const found = checkpoints_.find(path);
+            if (found == checkpoints_.end() || find_checkpoint(path) != nullptr) return;
+            forget_checkpoint({}, path, "checkpoint_expired", std::move(turn));
+        });
+    }
     for (auto const& id : std::exchange(dirty_runs_, {})) {
         store_->write({{Table::run, id, encode(runs_.at(id))}});
     }
@@ -292,17 +322,8 @@ void Core::log(LogLevel level, std::string const& line) const {
 }
 
 std::string Core::fresh_id() {
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string text;
-    for (int half = 0; half < 2; ++half) {
-        auto bits = scheduler_.entropy("local server");
-        for (int i = 0; i < 16; ++i, bits >>= 4U) text += digits[bits & 15U];
-    }
-    // The form of a random UUID.
-    text[12] = '4';
-    text[16] = digits[8U + (static_cast<unsigned>(text[16]) & 3U)];
-    for (auto const at : {8U, 13U, 18U, 23U}) text.insert(at, 1, '-');
-    return text;
+    auto const high = scheduler_.entropy("local server");
+    return uuid_of(high, scheduler_.entropy("local server"));
 }
 
 Core::Base const& Core::base(std::string_view operation, std::string const& name) const {
@@ -340,6 +361,20 @@ QueueNote Core::why_waiting(std::string const& id) const {
 }
 
 // Requests --------------------------------------------------------------------------------------
+
+namespace {
+
+/// The last part of a path that is no name of somebody's: `checkpoints` of `/checkpoints/{ckpt}`.
+std::string_view operation_of(std::string_view path) {
+    for (;;) {
+        auto const slash = path.rfind('/');
+        auto const part = path.substr(slash + 1);
+        if (!part.starts_with('{') || slash == std::string_view::npos) return part;
+        path = path.substr(0, slash);
+    }
+}
+
+}  // namespace
 
 /// Counts an answer, and swallows one that is to be lost.
 class Core::Watched final : public Answer {
@@ -414,7 +449,7 @@ void Core::handle(ServerRequest request, std::shared_ptr<Answer> answer) {
         return send_refusal(*watched, {no->status, no->detail});
     }
     Ask ask{.request = std::move(request),
-            .operation = match.route->path.substr(match.route->path.rfind('/') + 1),
+            .operation = operation_of(match.route->path),
             .names = match.names,
             .answer = watched};
     if (question != std::string::npos) {
@@ -444,7 +479,7 @@ void Core::handle(ServerRequest request, std::shared_ptr<Answer> answer) {
 }
 
 void Core::serve(Ask& ask, void (Core::*endpoint)(Ask&)) {
-    try {
+    guarded(ask, [&] {
         if (ask.request.body.size() > options_.limits.request_bytes) {
             throw Refused{413, std::string{ask.operation} + ": the body has " +
                                    std::to_string(ask.request.body.size()) +
@@ -453,10 +488,22 @@ void Core::serve(Ask& ask, void (Core::*endpoint)(Ask&)) {
                                    "; send fewer data at once"};
         }
         (this->*endpoint)(ask);
+    });
+}
+
+void Core::answer_failure(Ask& ask, std::exception_ptr const& failure) {
+    if (!ask.answer) return;  // handed on already, or nobody asked
+    try {
+        std::rethrow_exception(failure);
     } catch (Refused const& refused) {
         send_refusal(*ask.answer, refused);
     } catch (Error const& error) {
         send_refusal(*ask.answer, {400, std::string{ask.operation} + ": " + error.what()});
+    } catch (std::bad_alloc const&) {
+        send_refusal(*ask.answer, {503,
+                                   std::string{ask.operation} +
+                                       ": the server has no memory for this now; send it again",
+                                   1000ms});
     } catch (std::exception const& error) {
         log(LogLevel::error, std::string{"local server: "} + std::string{ask.operation} +
                                  " failed: " + error.what());
@@ -464,12 +511,80 @@ void Core::serve(Ask& ask, void (Core::*endpoint)(Ask&)) {
     }
 }
 
-std::string Core::body_of(Ask& ask) const {
-    auto body = good(wire::server::decode_body(ask.operation, std::move(ask.request.body),
-                                               ask.header("Content-Encoding"),
-                                               options_.limits.request_bytes));
-    ask.body_bytes = body.size();
-    return body;
+std::size_t Core::most_bytes(Ask const& ask) const {
+    auto const& limits = options_.limits;
+    return is_protobuf(ask) ? limits.request_bytes
+                            : std::min(limits.request_bytes, limits.json_bytes);
+}
+
+Worker& Core::reader(std::size_t bytes) {
+    constexpr std::size_t small = std::size_t{256} << 10U;
+    return *readers_[bytes <= small ? 0 : 1];
+}
+
+void Core::elsewhere(std::size_t bytes, Task work, Task done) {
+    reader(bytes).run(std::move(work), std::move(done));
+}
+
+void Core::read_elsewhere(std::string const& operation, std::size_t bytes, Task work, Task done) {
+    auto& worker = reader(bytes);
+    auto& waiting = reading_bytes_[&worker == readers_[0].get() ? 0 : 1];
+    if (waiting > 0 && waiting + bytes > options_.limits.reading_bytes) {
+        throw Refused{503,
+                      operation + ": bodies of " + std::to_string(waiting) +
+                          " bytes wait to be read, and the limit is " +
+                          std::to_string(options_.limits.reading_bytes) + "; send it again",
+                      500ms};
+    }
+    waiting += bytes;
+    worker.run(std::move(work), [&waiting, bytes, done = std::move(done)]() mutable {
+        waiting -= bytes;
+        done();
+    });
+}
+
+/// Whoever holds it is the one who changes rows.
+class Core::Turn {
+public:
+    explicit Turn(Core& core) : core_{core}, alive_{core.alive_} {}
+    Turn(Turn const&) = delete;
+    Turn& operator=(Turn const&) = delete;
+    ~Turn() {
+        if (!*alive_) return;
+        core_.scheduler_.post([&core = core_, alive = alive_] {
+            if (!*alive) return;
+            core.taking_turn_ = false;
+            core.next_turn();
+        });
+    }
+
+private:
+    Core& core_;
+    std::shared_ptr<bool> alive_;
+};
+
+void Core::in_turn(Ask& ask,
+                   tinkxx::detail::UniqueFunction<void(Ask&, std::shared_ptr<Turn>)> change) {
+    turns_.emplace_back(std::move(ask), std::move(change));
+    next_turn();
+}
+
+void Core::next_turn() {
+    if (taking_turn_ || turns_.empty()) return;
+    taking_turn_ = true;
+    auto [ask, change] = std::move(turns_.front());
+    turns_.pop_front();
+    guarded(ask, [&, &ask = ask, &change = change] { change(ask, std::make_shared<Turn>(*this)); });
+}
+
+void Core::commit(std::shared_ptr<Answer> const& answer, std::string_view operation,
+                  std::vector<Change> changes, tinkxx::detail::UniqueFunction<void()> written) {
+    store_->write(std::move(changes),
+                  [answer, what = std::string{operation},
+                   written = std::move(written)](Result<void> const& outcome) mutable {
+                      if (outcome) return written();
+                      if (answer) send_refusal(*answer, not_written(what, outcome.error()));
+                  });
 }
 
 std::string Core::base_url(Ask const& ask) {

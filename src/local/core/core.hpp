@@ -11,13 +11,16 @@
 #include "local/core/fingerprint.hpp"
 #include "local/core/futures.hpp"
 #include "local/core/rows.hpp"
+#include "local/core/stored.hpp"
 #include "local/handler.hpp"
 #include "local/store/home.hpp"
 #include "local/store/store.hpp"
 #include "wire/server_requests.hpp"
 
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -120,11 +123,13 @@ public:
     void storage_usage(Ask& ask);
 
 private:
+    static constexpr std::size_t small_json = std::size_t{1} << 20U;
+
     class Sweep;
     class Stopping;
     class Later;
     class Watched;
-    class Sending;
+    class Turn;
 
     struct Base {
         ModelSource source{};
@@ -155,6 +160,10 @@ private:
         /// Numbers of requests that were refused, and so will never be carried out.
         std::set<std::int64_t> refused{};
         std::optional<TimePoint> gap_since{};
+        /// What it is loaded from is being checked; steps wait.
+        bool held{false};
+        /// Steps without a number, or with one that had its turn, that wait for it.
+        std::vector<std::pair<std::string, Step>> unordered{};
         std::size_t pending{0};
         std::int64_t unnumbered{0};
     };
@@ -163,6 +172,9 @@ private:
         std::string base{};
         std::string folder{};
         Training training{};
+        FileMarks files{};
+        /// What its client calls it, for messages.
+        std::string name{};
         std::size_t bytes{0};
         enum class State : std::uint8_t { absent, loading, ready } state{State::absent};
         /// What uses them now, and who waits for them to be loaded.
@@ -178,23 +190,63 @@ private:
         std::string owner{};
         /// The key of the weights that it draws from, if they are not those of a base model.
         std::string weights{};
+        /// Whom it counts for, and what it holds or may come to hold.
+        std::string session{};
+        std::size_t bytes{0};
+    };
+    /// Of one session.
+    struct Share {
+        std::size_t samples{0};
     };
     struct Sampled;
+    struct SampleRead;
 
     Core(ServerOptions options, Scheduler& scheduler, std::unique_ptr<Home> home,
          std::map<std::string, Base> bases, ChaosPlan chaos);
 
     // core.cpp
-    [[nodiscard]] Result<void> read_store();
-    void dispatch(ServerRequest request, std::shared_ptr<Answer> answer);
+    /// Reads what is kept, puts aside what cannot be read, and finishes what was cut short.
+    [[nodiscard]] Result<void> read_store(Database& database);
+    [[nodiscard]] Result<void> reconcile(Inventory const& inventory);
     void serve(Ask& ask, void (Core::*endpoint)(Ask&));
+    /// Runs a part of an endpoint; whatever it throws is the answer.
+    template <class Fn>
+    void guarded(Ask& ask, Fn const& part);
+    void answer_failure(Ask& ask, std::exception_ptr const& failure);
     void log(LogLevel level, std::string const& line) const;
     void sweep();
     [[nodiscard]] std::string fresh_id();
     [[nodiscard]] Base const& base(std::string_view operation, std::string const& name) const;
-    /// The body of a request as it was meant.
-    [[nodiscard]] std::string body_of(Ask& ask) const;
     [[nodiscard]] static std::string base_url(Ask const& ask);
+
+    // Bodies. The loop reads small ones only: all that takes time or memory is done by workers.
+
+    /// Reads the body by `read(std::string)`, which gives a `Result`, and goes on with
+    /// `then(ask, value)` on the loop. `ask` is used up. `most`: bytes of the body, once it is
+    /// decompressed. `read` must not touch the core.
+    template <class Read, class Then>
+    void with_body(Ask& ask, std::size_t most, Read read, Then then);
+    /// As above, for JSON of the size that most requests have.
+    template <class Read, class Then>
+    void with_json(Ask& ask, Read read, Then then) {
+        with_body(ask, small_json, std::move(read), std::move(then));
+    }
+    /// What a body may take, for those that carry data.
+    [[nodiscard]] std::size_t most_bytes(Ask const& ask) const;
+    /// Queues the reading of a body; refuses it if too much is waiting.
+    void read_elsewhere(std::string const& operation, std::size_t bytes, Task work, Task done);
+    /// Does `work` off the loop, then `done` on it.
+    void elsewhere(std::size_t bytes, Task work, Task done);
+    [[nodiscard]] Worker& reader(std::size_t bytes);
+
+    /// Calls `change(ask, turn)` when all changes before it are written or have failed; the next
+    /// one follows when `turn` is let go of. For what reads a row, changes it and writes it back.
+    void in_turn(Ask& ask,
+                 tinkxx::detail::UniqueFunction<void(Ask&, std::shared_ptr<Turn>)> change);
+    void next_turn();
+    /// Writes `changes`, then calls `written`, which answers; if that fails, answers why.
+    void commit(std::shared_ptr<Answer> const& answer, std::string_view operation,
+                std::vector<Change> changes, tinkxx::detail::UniqueFunction<void()> written);
     [[nodiscard]] bool accepting() const noexcept { return !stopping_; }
     [[nodiscard]] QueueNote why_waiting(std::string const& id) const;
 
@@ -204,14 +256,36 @@ private:
     void touch_session(std::string const& id);
     /// Unloads the models of a session and removes weights that have no name.
     void end_session(Session& session);
+    void expire_session(Session& session);
+    /// Makes room for one more: whoever is silent for longest and has nothing goes.
+    void make_room_for_session();
+    /// Forgets sessions that ended long ago, or are too many.
+    void forget_sessions();
+    void send_found(Ask& ask, wire::server::SearchSessions const& search) const;
+    void check_metadata(std::string_view operation, std::size_t bytes) const;
+    void count_part(std::string_view operation, std::string const& session, std::string_view what,
+                    std::size_t have) const;
 
     // training.cpp
     [[nodiscard]] Model& model(std::string_view operation, std::string const& id);
+    /// `bytes`: what the request holds in memory until it is done.
     void accept_step(Ask& ask, std::string const& model_id, std::optional<std::int64_t> seq_id,
-                     Fingerprint const& fingerprint, Form form, Step step);
+                     Fingerprint const& fingerprint, Form form, std::size_t bytes, Step step);
     void run_steps(Model& model);
+    /// Carries a step out that is not ordered by its number.
+    void run_unordered(Model& model, std::string const& request_id, Step step);
     void refuse_step(std::string const& model_id, std::optional<std::int64_t> seq_id);
-    void submit_pass(Ask& ask, wire::server::ForwardBackward request);
+    void make_model(Ask& ask, wire::server::CreateModel request);
+    void check_new_run(std::string_view operation, std::string const& session,
+                       Texts const& metadata) const;
+    void send_info(Ask& ask, std::string const& id);
+    void submit_step(Ask& ask, wire::server::OptimStep request);
+    struct Pass;
+    void read_pass(Ask& ask, std::string_view operation, bool protobuf);
+    void submit_pass(Ask& ask, Pass pass);
+    /// Keeps the result of a pass, which `encode` writes: off the loop if it is large.
+    void passed(std::string const& model_id, std::string const& request_id, std::size_t tokens,
+                std::size_t bytes, tinkxx::detail::UniqueFunction<std::string()> encode);
     void promise(Ask& ask, std::string const& request_id, std::string const& model_id);
     /// Ends a request of a model, which may be gone.
     void ended(std::string const& model_id, std::string const& request_id);
@@ -223,34 +297,71 @@ private:
     void unload(std::string const& model_id);
     [[nodiscard]] std::size_t trained_bytes(Base const& base, Training const& training) const;
     void need_memory(std::string_view operation, std::size_t bytes);
-    /// One that cannot be read must not hold up those behind it.
-    void unreadable_step(Ask const& ask, std::string const& body);
-    template <class Fn>
-    auto read_step(Ask& ask, std::string const& body, Fn decode) {
-        auto decoded = decode(body);
-        if (!decoded) unreadable_step(ask, body);
-        return good(std::move(decoded), 422);
-    }
+    /// As `with_body`, for a training request: one that cannot be read must not hold up those
+    /// behind it.
+    template <class Read, class Then>
+    void with_step(Ask& ask, std::size_t most, Read read, Then then);
 
     // weights.cpp
     struct SaveJob;
     void save(Ask& ask, Kind kind);
+    void submit_save(Ask& ask, Kind kind, wire::server::Save save);
+    void give_up_save(std::shared_ptr<SaveJob> const& job, std::string const& request_id,
+                      Error const& error);
+    /// Makes a checkpoint of a folder that has its temporary name, in place of an older one of the
+    /// same path. `more` is committed with it.
+    void keep_checkpoint(CheckpointRow const& row, std::string_view event, std::vector<Change> more,
+                         Store::Written done);
+    void count_samplers(std::string_view operation, std::string const& session) const;
+    void load_into_model(Ask& ask, wire::server::LoadWeights const& request,
+                         Fingerprint const& print);
+    /// A new model as a checkpoint has it.
+    void load_new_model(Ask& ask, wire::server::LoadWeights const& request,
+                        Fingerprint const& print);
+    /// Loads a checkpoint into a model, before anything that is asked of the model from now on.
+    void load_model(std::string const& id, CheckpointRow const& row, engine::OptimizerState state,
+                    engine::Done<engine::AdapterInfo> done);
+    void make_copy(Ask& ask, wire::server::CopyWeights const& request);
     void saved(std::shared_ptr<SaveJob> const& job, std::string const& request_id,
                Result<void> const& outcome);
+    void keep_saved(std::shared_ptr<SaveJob> const& job, std::string const& request_id);
+    /// Gives a folder its name once its row is safe, and says whether that worked.
+    void finish_folder(std::string const& folder, Store::Written done);
     [[nodiscard]] CheckpointRow const& checkpoint(std::string_view operation,
                                                   std::string const& path) const;
     [[nodiscard]] CheckpointRow const* find_checkpoint(TinkerPath const& path) const;
+    /// Removes a folder that no row names any more.
     void remove_folder(std::string const& folder);
+    /// Removes what has a temporary name.
+    void remove_temporary(std::string const& name);
     /// Removes a folder once nobody draws from it.
     void retire_folder(std::string const& folder);
-    void forget_checkpoint(TinkerPath const& path, std::string_view event);
+    void forget_checkpoint(std::shared_ptr<Answer> const& answer, TinkerPath const& path,
+                           std::string_view event, std::shared_ptr<Turn> turn);
+    /// Checks the files of a checkpoint, then has the engine load it if that is still `wanted`, and
+    /// calls `submitted`.
+    void load_adapter(engine::LoadAdapter job, std::string name, FileMarks files,
+                      std::function<bool()> wanted, Task submitted,
+                      engine::Done<engine::AdapterInfo> done);
     [[nodiscard]] std::optional<WallTime> expiry(std::string_view operation,
                                                  std::optional<std::int64_t> ttl) const;
 
     // sampling.cpp
     /// Checks a request and finds what it draws from; throws `Refused`.
-    [[nodiscard]] std::shared_ptr<Sampled> prepare(std::string_view operation,
-                                                   wire::server::Sample const& request);
+    [[nodiscard]] std::shared_ptr<Sampled> prepare(std::string_view operation, SampleRead read);
+    void make_sampler(Ask& ask, wire::server::CreateSamplingSession const& request);
+    /// What there is to say of a request without regard to any model. Any thread.
+    [[nodiscard]] static SampleRead understand(std::string_view operation, std::size_t most_tokens,
+                                               std::size_t most_cells,
+                                               wire::server::Sample request);
+    void read_sample(Ask& ask, tinkxx::detail::UniqueFunction<void(Ask&, SampleRead)> then);
+    void submit_sample(Ask& ask, SampleRead read);
+    void submit_stream(Ask& ask, SampleRead read);
+    /// Throws `Refused` if there is no room for it.
+    void admit_sample(std::string_view operation, Sampled const& sample) const;
+    void begin_drawing(Sampled const& sample, std::string const& owner);
+    /// It does not count any more.
+    void end_drawing(std::map<std::string, Drawing>::iterator at);
     /// Computes what was promised before a restart.
     void resume_sample(std::string const& id, std::string const& body);
     void draw(std::shared_ptr<Sampled> const& sample);
@@ -258,6 +369,7 @@ private:
     void score_targets(std::shared_ptr<Sampled> const& sample);
     void score_samples(std::shared_ptr<Sampled> const& sample, std::size_t index);
     void finish_sample(std::shared_ptr<Sampled> const& sample);
+    void keep_sample(std::shared_ptr<Sampled> const& sample, std::string payload);
     void fail_sample(std::shared_ptr<Sampled> const& sample, Error const& error);
     void release_sample(std::shared_ptr<Sampled> const& sample);
     void cancel_drawing(std::string const& id);
@@ -280,20 +392,30 @@ private:
     void write_run(wire::JsonOut& json, RunRow const& run) const;
     void send_checkpoints(Ask& ask, std::vector<CheckpointRow const*> rows, std::int64_t offset,
                           std::int64_t limit) const;
-    void change_checkpoint(Ask& ask, CheckpointRow const& row, std::string_view event);
+    /// Writes the checkpoint of a request as `change(row)` leaves it, if that returns true.
+    void change_checkpoint(Ask& ask, std::string_view event,
+                           tinkxx::detail::UniqueFunction<bool(CheckpointRow&)> change);
 
     // usage.cpp
     void count_tokens(std::vector<Change>& changes, std::string const& session,
                       std::string const& base_model, std::string_view type, bool cached,
                       std::size_t tokens);
-    void note_event(std::vector<Change>& changes, std::string_view event, std::string const& path);
+    /// Adds an event to `changes`. Whoever has written them calls what it returns.
+    [[nodiscard]] tinkxx::detail::UniqueFunction<void()> note_event(std::vector<Change>& changes,
+                                                                    std::string_view event,
+                                                                    std::string const& path);
+    void forget_usage();
 
     ServerOptions options_;
     Scheduler& scheduler_;
     AccessRules access_;
     Chaos chaos_;
     std::unique_ptr<Home> home_;
+    /// Of the store, of files, and of bodies: small ones do not wait for large ones.
     std::unique_ptr<Worker> worker_{};
+    std::unique_ptr<Worker> file_worker_{};
+    std::array<std::unique_ptr<Worker>, 2> readers_{};
+    std::array<std::size_t, 2> reading_bytes_{};
     std::unique_ptr<Store> store_{};
     std::unique_ptr<Futures> futures_{};
     Counters counters_{};
@@ -319,18 +441,28 @@ private:
     /// Who waits for memory, in order.
     std::deque<std::string> starved_{};
     std::map<std::string, Drawing> drawings_{};
+    std::map<std::string, Share> shares_{};
+    std::size_t drawing_bytes_{0};
+    /// Samplers whose rows are being written.
+    std::map<std::string, SamplerRow> new_samplers_{};
     /// Of samples that are promised or kept.
     std::map<std::string, Fingerprint> sample_prints_{};
     /// Requests that were promised before a restart.
     std::vector<RequestRow> unfinished_{};
+    /// Folders to be removed once there is a loop.
+    std::vector<std::string> abandoned_{};
+    std::vector<std::string> over_{};
     /// By hour, session, base model, type and whether cached.
     std::map<std::string, std::int64_t> usage_{};
     std::deque<std::pair<std::int64_t, std::string>> events_{};
     std::int64_t next_event_{1};
-    std::deque<std::string> telemetry_{};
     /// Copies by the keys of their requests, and those that are being made.
     std::map<std::string, std::string> copies_{};
     std::set<std::string> copying_{};
+
+    std::deque<std::pair<Ask, tinkxx::detail::UniqueFunction<void(Ask&, std::shared_ptr<Turn>)>>>
+        turns_{};
+    bool taking_turn_{false};
 
     std::unique_ptr<Sweep> sweep_{};
     std::unique_ptr<Stopping> stopping_timer_{};

@@ -24,7 +24,8 @@ struct Dense {
 };
 
 Result<Dense> dense(std::string_view operation, std::size_t index, std::string_view name,
-                    TensorView const& view, std::size_t tokens) {
+                    TensorView const& view, std::size_t tokens, BatchLimits const& most,
+                    std::size_t& cells) {
     auto const where = "datum " + std::to_string(index) + ": " + std::string{name};
     auto const wrong = [&](std::string const& why) {
         return refused(operation,
@@ -36,18 +37,27 @@ Result<Dense> dense(std::string_view operation, std::size_t index, std::string_v
     if (dimensions < 1 || dimensions > 2) {
         return wrong("has " + std::to_string(dimensions) + " dimensions; it may have one or two");
     }
+    if (view.shape && std::ranges::any_of(*view.shape, [](auto size) { return size < 0; })) {
+        return wrong("has a negative dimension");
+    }
     if (dimensions == 2) out.columns = static_cast<std::size_t>((*view.shape)[1]);
-    // What a sparse matrix stands for may be far larger than what came over the wire.
-    constexpr std::size_t most_columns = 65'536;
-    if (out.columns > most_columns) {
-        return wrong("has " + std::to_string(out.columns) + " columns; at most " +
-                     std::to_string(most_columns) + " targets a token are possible here");
+    if (out.columns > most.columns) {
+        return wrong("has " + std::to_string(out.columns) +
+                     " columns; a token can have no more targets than the vocabulary has tokens, " +
+                     std::to_string(most.columns));
     }
     auto const rows = dimensions == 2 ? static_cast<std::size_t>((*view.shape)[0]) : view.size();
     if (rows != tokens) {
         return wrong("has " + std::to_string(rows) + " entries for " + std::to_string(tokens) +
                      " tokens; there must be one for each");
     }
+    // No product overflows: both factors are below the limits.
+    if (rows * out.columns > most.cells - std::min(cells, most.cells)) {
+        return wrong("has " + std::to_string(rows) + " x " + std::to_string(out.columns) +
+                     " entries, and those of all data together may be " +
+                     std::to_string(most.cells) + "; send fewer data at once, or fewer columns");
+    }
+    if (name == "target_tokens") cells += rows * out.columns;
     out.tensor = to_tensor_data(view);
     if (out.tensor.sparse()) out.tensor = to_dense(out.tensor);
     return out;
@@ -55,17 +65,17 @@ Result<Dense> dense(std::string_view operation, std::size_t index, std::string_v
 
 Result<engine::Datum> to_datum(std::string_view operation, engine::LossFn fn,
                                std::string const& loss_name, Datum const& datum, std::size_t index,
-                               std::size_t most) {
+                               BatchLimits const& most, std::size_t& cells) {
     engine::Datum out;
+    if (auto const length = token_count(datum.model_input); length > most.tokens) {
+        return refused(operation, "data/" + std::to_string(index) + "/model_input",
+                       "datum " + std::to_string(index) + " has " + std::to_string(length) +
+                           " tokens, and the limit is " + std::to_string(most.tokens) + "; cut it");
+    }
     auto tokens = tokens_of(operation, datum.model_input);
     if (!tokens) {
         return refused(operation, "data/" + std::to_string(index) + "/model_input",
                        "datum " + std::to_string(index) + ": " + tokens.error().what());
-    }
-    if (tokens->size() > most) {
-        return refused(operation, "data/" + std::to_string(index) + "/model_input",
-                       "datum " + std::to_string(index) + " has " + std::to_string(tokens->size()) +
-                           " tokens, and the limit is " + std::to_string(most) + "; cut it");
     }
     out.tokens = *std::move(tokens);
     std::set<std::string_view> wanted{"target_tokens"};
@@ -88,7 +98,7 @@ Result<engine::Datum> to_datum(std::string_view operation, engine::LossFn fn,
             why.append(" has no input ").append(name).append("; leave it out");
             return refused(operation, place, why);
         }
-        auto made = dense(operation, index, name, input.view(), out.tokens.size());
+        auto made = dense(operation, index, name, input.view(), out.tokens.size(), most, cells);
         if (!made) return made.error();
         bool const targets = name == "target_tokens";
         if ((made->tensor.dtype() == DType::int64) != targets) {
@@ -137,7 +147,17 @@ Result<std::vector<Token>> tokens_of(std::string_view operation, ModelInput cons
     return tokens;
 }
 
-Result<Batch> to_batch(wire::server::ForwardBackward const& request, std::size_t most) {
+std::size_t token_count(ModelInput const& input) noexcept {
+    std::size_t count = 0;
+    for (auto const& chunk : input.chunks) {
+        if (auto const* const text = std::get_if<EncodedTextChunk>(&chunk)) {
+            count += text->tokens.size();
+        }
+    }
+    return count;
+}
+
+Result<Batch> to_batch(wire::server::ForwardBackward const& request, BatchLimits const& most) {
     std::string_view const operation = request.forward_only ? "forward" : "forward_backward";
     std::map<std::string, double> config;
     for (auto const& [name, value] : request.config) {
@@ -156,11 +176,13 @@ Result<Batch> to_batch(wire::server::ForwardBackward const& request, std::size_t
     if (request.data.empty()) return refused(operation, "data", "there are no data; send some");
     Batch batch{.loss = *loss};
     batch.data.reserve(request.data.size());
+    std::size_t cells = 0;
     for (std::size_t i = 0; i < request.data.size(); ++i) {
-        auto datum = to_datum(operation, loss->fn, request.loss_fn, request.data[i], i, most);
+        auto datum =
+            to_datum(operation, loss->fn, request.loss_fn, request.data[i], i, most, cells);
         if (!datum) return datum.error();
         batch.tokens += datum->tokens.size();
-        auto const targets = request.data[i].loss_fn_inputs.at("target_tokens");
+        auto const& targets = request.data[i].loss_fn_inputs.at("target_tokens");
         bool const matrix = targets.shape && targets.shape->size() == 2;
         batch.columns.push_back(matrix ? datum->targets_per_token : 0);
         batch.data.push_back(*std::move(datum));

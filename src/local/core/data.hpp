@@ -20,6 +20,9 @@ namespace tinkxx::local {
 [[nodiscard]] Result<std::vector<Token>> tokens_of(std::string_view operation,
                                                    ModelInput const& input);
 
+/// How many tokens it has.
+[[nodiscard]] std::size_t token_count(ModelInput const& input) noexcept;
+
 struct Batch {
     std::vector<engine::Datum> data{};
     engine::Loss loss{};
@@ -27,10 +30,20 @@ struct Batch {
     /// For each datum the columns of its targets; 0: they are a plain list.
     std::vector<std::size_t> columns{};
 };
+struct BatchLimits {
+    /// Of one datum.
+    std::size_t tokens{0};
+    /// Targets of one token.
+    std::size_t columns{0};
+    /// Targets of all tokens of all data, those counted that a sparse matrix leaves out.
+    std::size_t cells{0};
+};
 /// What the engine is to compute. Fails with the reason if it cannot: an unknown loss, an input
-/// that is missing, unknown or of another type, no data, more tokens than `most` in a datum.
+/// that is missing, unknown or of another type, no data, more of something than the limits allow.
+/// They are checked before memory is taken: a sparse matrix may stand for far more than came over
+/// the wire.
 [[nodiscard]] Result<Batch> to_batch(wire::server::ForwardBackward const& request,
-                                     std::size_t most);
+                                     BatchLimits const& most);
 
 /// The answer of the API.
 [[nodiscard]] ForwardBackwardOutput to_output(std::string_view loss_fn,

@@ -1,5 +1,6 @@
 #include "local/core/futures.hpp"
 
+#include "local/core/sending.hpp"
 #include "local/core/times.hpp"
 #include "wire/json.hpp"
 #include "wire/sample.hpp"
@@ -95,11 +96,24 @@ private:
     StreamKey key_;
 };
 
+/// Writes results again that could not be written.
+class Futures::Again final : public Timer {
+public:
+    explicit Again(Futures& owner) : owner_{owner} {}
+    void on_time() override {
+        for (auto& [id, more] : std::exchange(owner_.unsaved_, {})) owner_.save(id, more, {});
+    }
+
+private:
+    Futures& owner_;
+};
+
 Futures::Futures(Scheduler& scheduler, Store& store, FuturesOptions options)
     : scheduler_{scheduler},
       store_{store},
       options_{options},
-      cursor_{to_micros(scheduler.wall())} {}
+      cursor_{to_micros(scheduler.wall())},
+      again_{std::make_unique<Again>(*this)} {}
 
 Futures::~Futures() { *alive_ = false; }
 
@@ -122,15 +136,27 @@ void Futures::add(std::string id, Form form, std::string owner) {
     ++pending_;
 }
 
-void Futures::add_sample(std::string id, std::string owner, std::int64_t clone, std::string body,
-                         Store::Written written) {
+void Futures::add_sample(std::string id, std::string owner, std::int64_t clone, std::string row,
+                         Store::Written accepted) {
     auto& promise = promises_[id];
     promise = {.id = id, .form = Form::sample, .owner = std::move(owner), .clone = clone};
     ++pending_;
     ++pending_samples_;
-    auto row = row_of(promise, scheduler_.wall());
-    row.body = std::move(body);
-    store_.write({{Table::request, std::move(id), encode(row)}}, std::move(written));
+    promise.unaccepted.emplace();
+    promise.unaccepted->push_back(std::move(accepted));
+    store_.write({{Table::request, id, std::move(row)}}, [this, id](Result<void> const& written) {
+        auto const found = promises_.find(id);
+        if (found == promises_.end() || !found->second.unaccepted) return;
+        auto waiting = *std::exchange(found->second.unaccepted, std::nullopt);
+        if (!written) drop(id, written.error());
+        for (auto& one : waiting) one(written);
+    });
+}
+
+void Futures::when_accepted(std::string const& id, Store::Written accepted) {
+    auto const found = promises_.find(id);
+    if (found == promises_.end() || !found->second.unaccepted) return accepted({});
+    found->second.unaccepted->push_back(std::move(accepted));
 }
 
 void Futures::restore(RequestRow const& row, std::int64_t clone) {
@@ -166,30 +192,95 @@ void Futures::complete(std::string const& id, std::string payload, std::vector<C
     auto& promise = found->second;
     promise.state = State::settling;
     promise.size = payload.size();
-    more.push_back({Table::request, id, encode(row_of(promise, scheduler_.wall()))});
-    more.push_back({Table::result, id, payload});
-    promise.payload = std::move(payload);
-    // Should the store fail, the result is there all the same until the server ends.
-    store_.write(std::move(more), [this, id](Result<void> const& /*written*/) { settle(id); });
+    promise.payload = std::make_shared<std::string const>(std::move(payload));
+    memory_bytes_ += promise.size;
+    in_memory_.push_back(id);
+    save(id, std::make_shared<std::vector<Change> const>(std::move(more)), {});
 }
 
-void Futures::fail(std::string const& id, std::string error, ErrorCategory category) {
+void Futures::fail(std::string const& id, std::string error, ErrorCategory category,
+                   Store::Written done) {
     auto const found = promises_.find(id);
-    if (found == promises_.end() || found->second.state != State::pending) return;
+    if (found == promises_.end() || found->second.state != State::pending) {
+        if (done) done({});
+        return;
+    }
     auto& promise = found->second;
     promise.state = State::settling;
     promise.error = error.empty() ? "the request failed" : std::move(error);
     promise.category = to_string(category);
-    store_.write({{Table::request, id, encode(row_of(promise, scheduler_.wall()))}},
-                 [this, id](Result<void> const& /*written*/) { settle(id); });
+    save(id, std::make_shared<std::vector<Change> const>(), std::move(done));
+}
+
+void Futures::save(std::string const& id, std::shared_ptr<std::vector<Change> const> const& more,
+                   Store::Written done) {
+    auto const found = promises_.find(id);
+    if (found == promises_.end() || found->second.state != State::settling) return;
+    auto const& promise = found->second;
+    auto changes = *more;
+    changes.push_back({Table::request, id, encode(row_of(promise, scheduler_.wall()))});
+    if (promise.payload) {
+        changes.push_back({.table = Table::result, .key = id, .shared = promise.payload});
+    }
+    store_.write(std::move(changes),
+                 [this, id, more, done = std::move(done)](Result<void> written) mutable {
+                     if (written) {
+                         settle(id);
+                     } else if (auto const still = promises_.find(id); still != promises_.end()) {
+                         still->second.unsaved = written.error().what();
+                         unsaved_.emplace_back(id, more);
+                         if (!again_->armed()) {
+                             scheduler_.arm(*again_, scheduler_.now() + std::chrono::seconds{1},
+                                            Precision::coarse);
+                         }
+                     }
+                     if (done) done(std::move(written));
+                 });
+}
+
+void Futures::drop(std::string const& id, Error const& why) {
+    auto const found = promises_.find(id);
+    if (found == promises_.end()) return;
+    auto const polls = std::move(found->second.polls);
+    if (found->second.state == State::pending || found->second.state == State::settling) {
+        --pending_;
+        if (found->second.form == Form::sample) --pending_samples_;
+    }
+    if (found->second.payload) memory_bytes_ -= found->second.size;
+    promises_.erase(found);
+    // It may have been computed and written already.
+    store_.write({{Table::request, id, std::nullopt}, {Table::result, id, std::nullopt}});
+    if (forgotten) forgotten(id);
+    for (auto const& poll : polls) {
+        --waiting_;
+        scheduler_.disarm(*poll);
+        send_refusal(*poll->answer, {500, std::string{"retrieve_future: the request could not be "
+                                                      "accepted: "} +
+                                              why.what()});
+    }
+}
+
+void Futures::shrink_memory() {
+    while (memory_bytes_ > options_.memory_bytes && !in_memory_.empty()) {
+        auto const found = promises_.find(in_memory_.front());
+        if (found != promises_.end() && found->second.payload) {
+            // One that is not safe yet must not be lost; the next round finds it again.
+            if (found->second.state != State::done) return;
+            found->second.payload.reset();
+            memory_bytes_ -= found->second.size;
+        }
+        in_memory_.pop_front();
+    }
 }
 
 void Futures::settle(std::string const& id) {
     auto const found = promises_.find(id);
     if (found == promises_.end()) return;
     auto& promise = found->second;
+    if (promise.state != State::settling) return;
     promise.state = promise.error.empty() ? State::done : State::failed;
     promise.settled = scheduler_.now();
+    promise.unsaved.clear();
     --pending_;
     if (promise.form == Form::sample) --pending_samples_;
     announce(promise);
@@ -198,6 +289,7 @@ void Futures::settle(std::string const& id) {
         scheduler_.disarm(*poll);
         deliver(promise, *poll);
     }
+    shrink_memory();
 }
 
 void Futures::announce(Promise const& promise) {
@@ -212,7 +304,13 @@ void Futures::announce(Promise const& promise) {
 }
 
 std::string Futures::try_again(std::string const& id) const {
-    auto const note = why_waiting ? why_waiting(id) : QueueNote{};
+    auto note = why_waiting ? why_waiting(id) : QueueNote{};
+    auto const found = promises_.find(id);
+    if (found != promises_.end() && !found->second.unsaved.empty()) {
+        note = {"paused_capacity",
+                "the result is there and cannot be written: " + found->second.unsaved +
+                    "; make room on the disk of the server"};
+    }
     std::string body;
     wire::JsonOut json{body};
     json.open_object();
@@ -226,7 +324,11 @@ std::string Futures::try_again(std::string const& id) const {
 
 void Futures::retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
                        std::shared_ptr<Answer> const& answer) {
-    if (fetched_bytes_ > options_.fetched_bytes) forget_fetched();
+    if (fetched_bytes_ > options_.fetched_bytes) {
+        std::vector<Change> changes;
+        forget_fetched(changes);
+        store_.write(std::move(changes));
+    }
     auto const found = promises_.find(ask.request_id);
     if (found == promises_.end()) {
         if (plausible && plausible(ask.request_id)) {
@@ -285,28 +387,40 @@ void Futures::deliver(Promise& promise, Poll const& poll) {
         json.close_object();
         return send_json(*poll.answer, std::move(body));
     }
-    if (promise.payload) return send(promise, poll, *promise.payload);
+    if (promise.payload) return send(promise, poll, promise.payload);
     // Of an earlier life of the server.
     store_.find(Table::result, promise.id,
                 [this, id = promise.id, answer = poll.answer,
-                 protobuf = poll.protobuf](Result<std::optional<std::string>> const& read) {
+                 protobuf = poll.protobuf](Result<std::optional<std::string>> read) {
                     auto const still = promises_.find(id);
-                    if (still == promises_.end() || !read || !*read) {
+                    if (!read) {
+                        return send_refusal(
+                            *answer, {500, "retrieve_future: the result of " + id +
+                                               " could not be read: " + read.error().what()});
+                    }
+                    if (still == promises_.end() || !*read) {
                         return send_refusal(
                             *answer, {410, "retrieve_future: the result of " + id +
                                                " could not be read; send the request again"});
                     }
                     Poll const late{*this, id, answer, protobuf, false};
-                    send(still->second, late, **read);
+                    send(still->second, late,
+                         std::make_shared<std::string const>(**std::move(read)));
                 });
 }
 
-void Futures::send(Promise& promise, Poll const& poll, std::string const& payload) {
+void Futures::send(Promise& promise, Poll const& poll,
+                   std::shared_ptr<std::string const> const& payload) {
     fetched(promise);
-    if (poll.protobuf && promise.form != Form::json) {
-        return send_bytes(*poll.answer, 200, "application/x-protobuf", payload);
+    if (promise.form == Form::json) return send_shared(poll.answer, "application/json", payload);
+    if (poll.protobuf) return send_shared(poll.answer, "application/x-protobuf", payload);
+    if (payload->size() <= options_.loop_bytes || !elsewhere) {
+        return send_json(*poll.answer, as_json(promise.form, *payload));
     }
-    send_json(*poll.answer, as_json(promise.form, payload));
+    auto const made = std::make_shared<std::shared_ptr<std::string const>>();
+    elsewhere([made, form = promise.form,
+               payload] { *made = std::make_shared<std::string const>(as_json(form, *payload)); },
+              [made, answer = poll.answer] { send_shared(answer, "application/json", *made); });
 }
 
 void Futures::fetched(Promise& promise) {
@@ -318,20 +432,24 @@ void Futures::fetched(Promise& promise) {
 
 void Futures::completions(wire::server::RetrieveFutures const& ask,
                           std::shared_ptr<Answer> const& answer) {
+    std::vector<Change> changes;
     for (auto const& id : ask.retrieved_request_ids) {
         auto const found = promises_.find(id);
         if (found == promises_.end() || found->second.owner != ask.sampling_session_id) continue;
-        if (found->second.state == State::done || found->second.state == State::failed) forget(id);
+        if (found->second.state == State::done || found->second.state == State::failed) {
+            forget(id, changes);
+        }
     }
+    store_.write(std::move(changes));
     StreamKey const key{ask.sampling_session_id, ask.cloned_sampler_id};
+    // How far a poller has come is its own affair: what it says changes nothing for others. One
+    // that has seen more than there ever was (a clock was set back) begins anew.
+    auto const seen = ask.prev_cursor > cursor_ ? std::int64_t{0} : ask.prev_cursor;
     auto& stream = streams_[key];
-    // A cursor from the future is one of a clock that was set back; count on from there.
-    cursor_ = std::max(cursor_, ask.prev_cursor);
-    while (!stream.done.empty() && stream.done.front().first <= ask.prev_cursor) {
-        stream.done.pop_front();
+    if (!stream.done.empty() && stream.done.back().first > seen) {
+        return send_completions(stream, seen, *answer);
     }
-    if (!stream.done.empty()) return send_completions(stream, ask.prev_cursor, *answer);
-    auto poll = std::make_shared<CompletionPoll>(*this, key, ask.prev_cursor, answer);
+    auto poll = std::make_shared<CompletionPoll>(*this, key, seen, answer);
     scheduler_.arm(*poll, scheduler_.now() + options_.completion_hold, Precision::coarse);
     ++waiting_;
     stream.polls.push_back(poll);
@@ -352,6 +470,13 @@ void Futures::end_completion_poll(StreamKey const& key, CompletionPoll* poll) {
     if (at == polls.end()) return;
     --waiting_;
     polls.erase(at);
+    forget_stream_if_idle(key);
+}
+
+void Futures::forget_stream_if_idle(StreamKey const& key) {
+    auto const stream = streams_.find(key);
+    if (stream == streams_.end()) return;
+    if (stream->second.done.empty() && stream->second.polls.empty()) streams_.erase(stream);
 }
 
 void Futures::send_completions(Stream const& stream, std::int64_t previous, Answer& answer) const {
@@ -360,7 +485,10 @@ void Futures::send_completions(Stream const& stream, std::int64_t previous, Answ
     json.open_object();
     json.key("completions");
     json.open_array();
-    for (auto const& [cursor, id] : stream.done) {
+    auto const news = std::ranges::upper_bound(stream.done, previous, {},
+                                               &std::pair<std::int64_t, std::string>::first);
+    for (auto at = news; at != stream.done.end(); ++at) {
+        auto const& [cursor, id] = *at;
         previous = cursor;
         auto const found = promises_.find(id);
         if (found == promises_.end()) continue;  // fetched long ago
@@ -377,23 +505,27 @@ void Futures::send_completions(Stream const& stream, std::int64_t previous, Answ
     send_json(answer, std::move(body));
 }
 
-void Futures::forget(std::string const& id) {
+void Futures::forget(std::string const& id, std::vector<Change>& changes) {
     auto const found = promises_.find(id);
     if (found == promises_.end()) return;
     auto const& promise = found->second;
     if (promise.fetched) fetched_bytes_ -= promise.size;
-    auto const stream = streams_.find({promise.owner, promise.clone});
+    if (promise.payload) memory_bytes_ -= promise.size;
+    StreamKey const key{promise.owner, promise.clone};
     promises_.erase(found);
-    store_.write({{Table::request, id, std::nullopt}, {Table::result, id, std::nullopt}});
+    changes.push_back({Table::request, id, std::nullopt});
+    changes.push_back({Table::result, id, std::nullopt});
     if (forgotten) forgotten(id);
+    auto const stream = streams_.find(key);
     if (stream == streams_.end()) return;
-    // Whoever polls for each result never says how far it has come.
     auto& done = stream->second.done;
-    while (!done.empty() && !promises_.contains(done.front().second)) done.pop_front();
-    if (done.empty() && stream->second.polls.empty()) streams_.erase(stream);
+    if (++stream->second.gone * 2 < done.size()) return;
+    std::erase_if(done, [this](auto const& one) { return !promises_.contains(one.second); });
+    stream->second.gone = 0;
+    forget_stream_if_idle(key);
 }
 
-void Futures::forget_fetched() {
+void Futures::forget_fetched(std::vector<Change>& changes) {
     auto const now = scheduler_.now();
     while (!fetched_.empty()) {
         auto const id = fetched_.front();
@@ -404,12 +536,13 @@ void Futures::forget_fetched() {
             return;
         }
         fetched_.pop_front();
-        if (there) forget(id);
+        if (there) forget(id, changes);
     }
 }
 
 void Futures::sweep() {
-    forget_fetched();
+    std::vector<Change> changes;
+    forget_fetched(changes);
     auto const now = scheduler_.now();
     std::vector<std::string> stale;
     for (auto const& [id, promise] : promises_) {
@@ -418,7 +551,9 @@ void Futures::sweep() {
             stale.push_back(id);
         }
     }
-    for (auto const& id : stale) forget(id);
+    for (auto const& id : stale) forget(id, changes);
+    store_.write(std::move(changes));
+    shrink_memory();
 }
 
 }  // namespace tinkxx::local

@@ -33,6 +33,10 @@ struct FuturesOptions {
     std::chrono::seconds fetched_keep{120};
     std::chrono::seconds unfetched_keep{std::chrono::hours{24}};
     std::size_t fetched_bytes{std::size_t{128} << 20U};
+    /// Of results that are kept in memory; others are read from the store.
+    std::size_t memory_bytes{std::size_t{256} << 20U};
+    /// A larger result is turned into JSON by somebody else than the loop.
+    std::size_t loop_bytes{std::size_t{32} << 10U};
 };
 
 /// Why a request has to wait, for those who ask for its result.
@@ -57,12 +61,18 @@ public:
     std::function<bool(std::string const& id)> plausible{};
     /// Told of a promise that is kept no longer.
     std::function<void(std::string const& id)> forgotten{};
+    /// Does `work` off the loop, then `done` on it.
+    std::function<void(Task work, Task done)> elsewhere{};
 
-    /// A promise to be kept. `body` is written down with it, to be computed after a restart; then
-    /// `written` is called once that is safe.
+    /// A promise to be kept.
     void add(std::string id, Form form, std::string owner);
-    void add_sample(std::string id, std::string owner, std::int64_t clone, std::string body,
-                    Store::Written written);
+    /// As above; `row`, a `RequestRow` with what was asked, is written down so that it can be
+    /// computed after a restart. `accepted` is told once that is safe, or why it is not: then
+    /// there is no such promise any more.
+    void add_sample(std::string id, std::string owner, std::int64_t clone, std::string row,
+                    Store::Written accepted);
+    /// Tells `accepted` of a promise that was added before, now or when it is safe.
+    void when_accepted(std::string const& id, Store::Written accepted);
     /// A promise of an earlier life of the server.
     void restore(RequestRow const& row, std::int64_t clone);
 
@@ -71,9 +81,12 @@ public:
     [[nodiscard]] std::size_t pending_count() const noexcept { return pending_; }
     [[nodiscard]] std::size_t pending_samples() const noexcept { return pending_samples_; }
 
-    /// Keeps a promise; `more` is committed with it.
+    /// Keeps a promise; `more` is committed with it. Nobody is told before that is safe: should the
+    /// store fail, it is tried again every second, and those who ask are told why they wait.
     void complete(std::string const& id, std::string payload, std::vector<Change> more);
-    void fail(std::string const& id, std::string error, ErrorCategory category);
+    /// As above. `done` is told once whether the first attempt was safe.
+    void fail(std::string const& id, std::string error, ErrorCategory category,
+              Store::Written done = {});
 
     void retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
                   std::shared_ptr<Answer> const& answer);
@@ -88,6 +101,7 @@ public:
 private:
     class Poll;
     class CompletionPoll;
+    class Again;
 
     enum class State : std::uint8_t { pending, settling, done, failed };
     struct Promise {
@@ -97,7 +111,11 @@ private:
         std::int64_t clone{0};
         State state{State::pending};
         /// Not there if the result is in the store only.
-        std::optional<std::string> payload{};
+        std::shared_ptr<std::string const> payload{};
+        /// Who waits for it to be accepted; none once it is.
+        std::optional<std::vector<Store::Written>> unaccepted{};
+        /// Why the result could not be written yet.
+        std::string unsaved{};
         std::size_t size{0};
         std::string error{};
         std::string category{};
@@ -106,23 +124,31 @@ private:
         std::vector<std::shared_ptr<Poll>> polls{};
     };
     struct Stream {
-        /// What is done and not known to have been seen, each with its cursor.
+        /// What is done and still kept, each with its cursor, which only grows.
         std::deque<std::pair<std::int64_t, std::string>> done{};
+        /// Of those, how many are kept no longer.
+        std::size_t gone{0};
         std::vector<std::shared_ptr<CompletionPoll>> polls{};
     };
     using StreamKey = std::pair<std::string, std::int64_t>;
 
     [[nodiscard]] static RequestRow row_of(Promise const& promise, WallTime at);
+    void save(std::string const& id, std::shared_ptr<std::vector<Change> const> const& more,
+              Store::Written done);
     void settle(std::string const& id);
+    void drop(std::string const& id, Error const& why);
+    void shrink_memory();
     void announce(Promise const& promise);
     void deliver(Promise& promise, Poll const& poll);
-    void send(Promise& promise, Poll const& poll, std::string const& payload);
+    void send(Promise& promise, Poll const& poll,
+              std::shared_ptr<std::string const> const& payload);
     void give_up(std::string const& id, Poll* poll);
     void send_completions(Stream const& stream, std::int64_t previous, Answer& answer) const;
     void end_completion_poll(StreamKey const& key, CompletionPoll* poll);
+    void forget_stream_if_idle(StreamKey const& key);
     void fetched(Promise& promise);
-    void forget(std::string const& id);
-    void forget_fetched();
+    void forget(std::string const& id, std::vector<Change>& changes);
+    void forget_fetched(std::vector<Change>& changes);
     [[nodiscard]] std::string try_again(std::string const& id) const;
 
     Scheduler& scheduler_;
@@ -139,6 +165,12 @@ private:
     /// Fetched ones, oldest first, and their bytes. Some may be gone already.
     std::deque<std::string> fetched_{};
     std::size_t fetched_bytes_{0};
+    /// Those whose results may be in memory, oldest first, and the bytes of these.
+    std::deque<std::string> in_memory_{};
+    std::size_t memory_bytes_{0};
+    /// Results to be written again, and when.
+    std::vector<std::pair<std::string, std::shared_ptr<std::vector<Change> const>>> unsaved_{};
+    std::unique_ptr<Again> again_{};
     std::shared_ptr<bool> alive_{std::make_shared<bool>(true)};
 };
 

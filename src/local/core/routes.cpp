@@ -83,7 +83,7 @@ constexpr auto table = std::to_array<Route>({
     {"GET", "/api/v1/auth/apikey/me", &Core::api_key_info, served, "whose key it is: yours"},
     {"DELETE", "/api/v1/auth/apikey/me", &Core::not_served, refused,
      "the key is set where the server is started"},
-    {"POST", "/api/v1/telemetry", &Core::telemetry, served, "accepted; the newest are kept"},
+    {"POST", "/api/v1/telemetry", &Core::telemetry, served, "accepted and counted"},
     // Beyond the official SDK.
     {"POST", "/api/v1/stream_sample", &Core::stream_sample, served,
      "one request's samples as server-sent events"},

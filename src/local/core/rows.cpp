@@ -1,6 +1,7 @@
 #include "local/core/rows.hpp"
 
 #include "local/core/times.hpp"
+#include "local/store/home.hpp"
 #include "wire/json.hpp"
 
 #include <algorithm>
@@ -49,7 +50,51 @@ std::string object(Fill const& fill) {
 }
 
 WallTime time(JsonIn const& in, std::string_view name) {
-    return from_micros(in.required<std::int64_t>(name));
+    auto const micros = in.required<std::int64_t>(name);
+    // A clock of nanoseconds has no more years; damage may say anything.
+    constexpr std::int64_t year_2200 = 7'258'118'400'000'000;
+    if (micros >= 0 && micros < year_2200) return from_micros(micros);
+    in.fail("a row with a time from 1970 to 2200");
+    return {};
+}
+
+/// A number that counts something.
+std::int64_t count(JsonIn const& in, std::string_view name) {
+    auto const value = in.required<std::int64_t>(name);
+    if (value >= 0 && value < most_ordinals) return value;
+    in.fail("a row with a count of at least 0");
+    return 0;
+}
+
+void write(JsonOut& json, FileMarks const& files) {
+    json.key("files");
+    json.open_object();
+    for (auto const& [name, mark] : files) {
+        json.key(name);
+        json.open_object();
+        json.member("bytes", mark.bytes);
+        json.member("sha256", mark.sha256);
+        json.close_object();
+    }
+    json.close_object();
+}
+
+FileMarks read_files(JsonIn const& in) {
+    FileMarks files;
+    auto const object = in.optional<boost::json::object>("files");
+    if (!object) return files;
+    for (auto const& [name, value] : *object) {
+        auto const* const mark = value.if_object();
+        auto const* const bytes = mark == nullptr ? nullptr : mark->if_contains("bytes");
+        auto const* const sum = mark == nullptr ? nullptr : mark->if_contains("sha256");
+        if (bytes == nullptr || !bytes->is_int64() || sum == nullptr || !sum->is_string()) {
+            in.fail("a row with bytes and sha256 of each file");
+            return {};
+        }
+        files[std::string{name}] = {.bytes = bytes->get_int64(),
+                                    .sha256 = std::string{sum->get_string()}};
+    }
+    return files;
 }
 
 struct TrainingIn {
@@ -58,6 +103,7 @@ struct TrainingIn {
 [[maybe_unused]] void read(JsonIn const& in, TrainingIn& out) {
     auto& training = out.training;
     training.rank = in.required<std::int64_t>("rank");
+    if (training.rank < 0 || training.rank > 1024) in.fail("a rank from 0 to 1024");
     auto const seed = in.required<boost::json::value>("seed");
     training.seed = seed.is_uint64()
                         ? seed.get_uint64()
@@ -204,6 +250,7 @@ std::string encode(SamplerRow const& row) {
         write(json, row.training);
         json.member("created", to_micros(row.created));
         json.member("clones", row.clones);
+        if (!row.files.empty()) write(json, row.files);
     });
 }
 
@@ -216,7 +263,12 @@ Result<SamplerRow> decode_sampler_row(std::string_view json) {
         out.folder = in.required<std::string>("folder");
         out.training = in.required<TrainingIn>("training").training;
         out.created = time(in, "created");
-        out.clones = in.required<std::int64_t>("clones");
+        out.clones = count(in, "clones");
+        out.files = read_files(in);
+        if (out.folder.empty()) return;
+        if (!valid_place(out.folder) || !out.folder.starts_with("ephemeral/")) {
+            in.fail("a sampler with a folder of this home");
+        }
     });
 }
 
@@ -232,6 +284,7 @@ std::string encode(CheckpointRow const& row) {
         json.member("public", row.is_public);
         if (row.user_metadata) write(json, "user_metadata", *row.user_metadata);
         if (row.expires) json.member("expires", to_micros(*row.expires));
+        if (!row.files.empty()) write(json, row.files);
     });
 }
 
@@ -244,12 +297,14 @@ Result<CheckpointRow> decode_checkpoint_row(std::string_view json) {
         out.base_model = in.required<std::string>("base_model");
         out.training = in.required<TrainingIn>("training").training;
         out.created = time(in, "created");
-        out.ordinal = in.required<std::int64_t>("ordinal");
-        out.size_bytes = in.required<std::int64_t>("size_bytes");
+        out.ordinal = count(in, "ordinal");
+        out.size_bytes = count(in, "size_bytes");
         out.is_public = in.required<bool>("public");
         out.user_metadata = in.optional<Texts>("user_metadata");
-        if (auto const expires = in.optional<std::int64_t>("expires")) {
-            out.expires = from_micros(*expires);
+        if (in.optional<std::int64_t>("expires")) out.expires = time(in, "expires");
+        out.files = read_files(in);
+        if (!valid_place(out.folder) || !out.folder.starts_with("checkpoints/")) {
+            in.fail("a checkpoint with a folder of this home");
         }
     });
 }
@@ -276,7 +331,7 @@ Result<RequestRow> decode_request_row(std::string_view json) {
         out.state = in.required<std::string>("state");
         out.error = in.required<std::string>("error");
         out.category = in.required<std::string>("category");
-        out.size = in.required<std::int64_t>("size");
+        out.size = count(in, "size");
         out.at = time(in, "at");
         out.body = in.required<std::string>("body");
     });

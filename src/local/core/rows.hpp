@@ -3,6 +3,8 @@
 #include <tinkxx/result.hpp>
 #include <tinkxx/scheduler.hpp>
 
+#include "local/store/files.hpp"
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -65,6 +67,8 @@ struct SamplerRow {
     WallTime created{};
     /// Copies of the client that were counted.
     std::int64_t clones{0};
+    /// Of the files in the folder.
+    FileMarks files{};
 };
 
 enum class Kind : std::uint8_t { weights, sampler_weights, external_weights };
@@ -100,6 +104,8 @@ struct CheckpointRow {
     bool is_public{false};
     std::optional<Texts> user_metadata{};
     std::optional<WallTime> expires{};
+    /// Of the files in the folder; empty if it was saved by a version that took none.
+    FileMarks files{};
 };
 
 /// A promise that was given, or what came of it.
@@ -118,6 +124,9 @@ struct RequestRow {
     /// Of a sample that is pending: what was asked, to be computed after all.
     std::string body{};
 };
+
+/// Numbers of rows stay below this, so that the next one always exists.
+inline constexpr std::int64_t most_ordinals = 1'000'000'000'000'000;
 
 [[nodiscard]] std::string encode(SessionRow const& row);
 [[nodiscard]] std::string encode(RunRow const& row);

@@ -1,6 +1,8 @@
-#include "local/core/core.hpp"
+#include "local/core/bodies.hpp"
 #include "local/core/json.hpp"
+#include "local/core/sending.hpp"
 #include "local/core/times.hpp"
+#include "local/store/files.hpp"
 #include "local/store/tar.hpp"
 
 #include <openssl/evp.h>
@@ -10,7 +12,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 
 namespace tinkxx::local {
 
@@ -18,6 +20,7 @@ using wire::JsonOut;
 
 namespace {
 
+namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 void write(JsonOut& json, CheckpointRow const& row) {
@@ -244,47 +247,62 @@ void Core::list_checkpoints(Ask& ask) {
     send_checkpoints(ask, std::move(rows), offset, limit);
 }
 
-void Core::change_checkpoint(Ask& ask, CheckpointRow const& row, std::string_view event) {
-    std::vector<Change> changes{{Table::checkpoint, row.path.text(), encode(row)}};
-    note_event(changes, event, row.path.text());
-    store_->write(std::move(changes), [answer = ask.answer](Result<void> const& written) {
-        if (written) return send_nothing(*answer);
-        send_refusal(*answer, {500, written.error().what()});
+void Core::change_checkpoint(Ask& ask, std::string_view event,
+                             tinkxx::detail::UniqueFunction<bool(CheckpointRow&)> change) {
+    in_turn(ask, [this, event = std::string{event}, change = std::move(change)](
+                     Ask& mine, std::shared_ptr<Turn> turn) mutable {
+        auto row = named_checkpoint(mine);
+        if (!change(row)) return send_nothing(*mine.answer);
+        std::vector<Change> changes{{Table::checkpoint, row.path.text(), encode(row)}};
+        auto noted = note_event(changes, event, row.path.text());
+        commit(mine.answer, mine.operation, std::move(changes),
+               [this, row = std::move(row), turn = std::move(turn), noted = std::move(noted),
+                answer = mine.answer]() mutable {
+                   noted();
+                   auto const still = checkpoints_.find(row.path);
+                   // Another one of that name may have been saved meanwhile.
+                   if (still != checkpoints_.end() && still->second.folder == row.folder) {
+                       still->second = std::move(row);
+                   }
+                   send_nothing(*answer);
+               });
     });
 }
 
 void Core::delete_checkpoint(Ask& ask) {
-    auto const path = named_checkpoint(ask).path;
-    forget_checkpoint(path, "checkpoint_deleted");
-    // Once it is gone for good.
-    store_->write(
-        {}, [answer = ask.answer](Result<void> const& /*written*/) { send_nothing(*answer); });
+    in_turn(ask, [this](Ask& mine, std::shared_ptr<Turn> turn) {
+        auto const path = named_checkpoint(mine).path;
+        forget_checkpoint(mine.answer, path, "checkpoint_deleted", std::move(turn));
+    });
 }
 
 void Core::publish(Ask& ask) {
-    auto& row = named_checkpoint(ask);
-    if (row.is_public) {
-        throw Refused{409, "publish: " + row.path.text() + " is public already"};
-    }
-    row.is_public = true;
-    change_checkpoint(ask, row, "checkpoint_published");
+    change_checkpoint(ask, "checkpoint_published", [](CheckpointRow& row) {
+        if (row.is_public) throw Refused{409, "publish: " + row.path.text() + " is public already"};
+        return row.is_public = true;
+    });
 }
 
 void Core::unpublish(Ask& ask) {
-    auto& row = named_checkpoint(ask);
-    if (!row.is_public) {
-        throw Refused{409, "publish: " + row.path.text() + " is private already"};
-    }
-    row.is_public = false;
-    change_checkpoint(ask, row, "checkpoint_unpublished");
+    change_checkpoint(ask, "checkpoint_unpublished", [](CheckpointRow& row) {
+        if (!row.is_public) {
+            throw Refused{409, "publish: " + row.path.text() + " is private already"};
+        }
+        row.is_public = false;
+        return true;
+    });
 }
 
 void Core::set_ttl(Ask& ask) {
-    auto const ttl = good(wire::server::decode_ttl(body_of(ask)), 422);
-    auto const expires = expiry("ttl", ttl.seconds);
-    auto& row = named_checkpoint(ask);
-    row.expires = expires;
-    change_checkpoint(ask, row, "checkpoint_ttl_set");
+    with_json(
+        ask, [](std::string body) { return wire::server::decode_ttl(body); },
+        [this](Ask& asked, wire::server::Ttl const& ttl) {
+            auto const expires = expiry("ttl", ttl.seconds);
+            change_checkpoint(asked, "checkpoint_ttl_set", [expires](CheckpointRow& row) {
+                row.expires = expires;
+                return true;
+            });
+        });
 }
 
 void Core::archive(Ask& ask) {
@@ -314,50 +332,27 @@ void Core::external_urls(Ask& ask) {
                                " was not saved for others; use save_weights_external"};
     }
     auto const until = scheduler_.wall() + 1h;
-    std::vector<std::string> files;
-    std::error_code error;
-    for (auto const& entry : std::filesystem::directory_iterator{home_->place(row.folder), error}) {
-        files.push_back(entry.path().filename().string());
-    }
-    std::ranges::sort(files);
-    send_json(*ask.answer, json_object([&](JsonOut& json) {
-        json.key("urls");
-        json.open_object();
-        for (auto const& file : files) {
-            json.member(file, signed_link(ask, folder_path(row.path) + "/files/" + file, until));
-        }
-        json.close_object();
-        json.member("expires", iso_time(until));
-    }));
-}
-
-/// Sends bytes as fast as the other side takes them.
-class Core::Sending : public std::enable_shared_from_this<Sending> {
-public:
-    explicit Sending(std::shared_ptr<Answer> answer) : answer_{std::move(answer)} {}
-    virtual ~Sending() = default;
-
-    void pump() {
-        constexpr std::size_t enough = std::size_t{1} << 20U;
-        while (answer_->pending() < enough) {
-            auto bytes = next();
-            // Whoever reads sees the end of the connection, and so that something is missing.
-            if (!bytes) return answer_.reset();
-            if (bytes->empty()) {
-                answer_->done();
-                return;
+    auto const entries = std::make_shared<Result<std::vector<Entry>>>(std::vector<Entry>{});
+    file_worker_->run(
+        [entries, folder = home_->place(row.folder)] { *entries = list_folder(folder); },
+        [this, entries, until, path = row.path, asked = std::move(ask)] {
+            if (!*entries) {
+                return send_refusal(*asked.answer, {500, std::string{"external_weights_urls: "} +
+                                                             entries->error().what()});
             }
-            answer_->data(*std::move(bytes));
-        }
-        answer_->on_drained([self = shared_from_this()] { self->pump(); });
-    }
-
-protected:
-    [[nodiscard]] virtual Result<std::string> next() = 0;
-
-private:
-    std::shared_ptr<Answer> answer_;
-};
+            send_json(*asked.answer, json_object([&](JsonOut& json) {
+                json.key("urls");
+                json.open_object();
+                for (auto const& [name, kind] : **entries) {
+                    if (name.front() == own_file_prefix) continue;
+                    json.member(name,
+                                signed_link(asked, folder_path(path) + "/files/" + name, until));
+                }
+                json.close_object();
+                json.member("expires", iso_time(until));
+            }));
+        });
+}
 
 void Core::download(Ask& ask) {
     class Archive final : public Sending {
@@ -371,45 +366,51 @@ void Core::download(Ask& ask) {
     };
     check_link(ask);
     auto const& row = named_checkpoint(ask);
-    auto tar =
-        good(TarStream::open(home_->place(row.folder), {"checkpoint_complete"}, row.created), 500);
-    ask.answer->head(
-        200,
-        {{"Content-Type", "application/x-tar"},
-         {"Content-Disposition", "attachment; filename=\"" + row.path.name + ".tar\""}},
-        std::nullopt);
-    std::make_shared<Archive>(ask.answer, std::move(tar))->pump();
+    auto const tar = std::make_shared<std::optional<Result<std::unique_ptr<TarStream>>>>();
+    file_worker_->run(
+        [tar, folder = home_->place(row.folder), created = row.created] {
+            tar->emplace(TarStream::open(folder, {"checkpoint_complete"}, created));
+        },
+        [this, tar, name = row.path.name, answer = ask.answer] {
+            if (!**tar) {
+                return send_refusal(*answer,
+                                    {500, std::string{"download: "} + (*tar)->error().what()});
+            }
+            answer->head(200,
+                         {{"Content-Type", "application/x-tar"},
+                          {"Content-Disposition", "attachment; filename=\"" + name + ".tar\""}},
+                         std::nullopt);
+            std::make_shared<Archive>(answer, **std::move(*tar))->pump_from(*file_worker_, alive_);
+        });
 }
 
 void Core::download_file(Ask& ask) {
     class File final : public Sending {
     public:
-        File(std::shared_ptr<Answer> answer, std::ifstream in)
-            : Sending{std::move(answer)}, in_{std::move(in)} {}
-        Result<std::string> next() override {
-            std::string bytes(std::size_t{256} << 10U, '\0');
-            in_.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-            bytes.resize(static_cast<std::size_t>(in_.gcount()));
-            return bytes;
-        }
+        File(std::shared_ptr<Answer> answer, Descriptor in, fs::path name)
+            : Sending{std::move(answer)}, in_{std::move(in)}, name_{std::move(name)} {}
+        Result<std::string> next() override { return read_piece(in_, name_); }
 
     private:
-        std::ifstream in_;
+        Descriptor in_;
+        fs::path name_;
     };
     check_link(ask);
     auto const& row = named_checkpoint(ask);
     auto const& name = ask.names.at(2);
+    Refused const none{404, "download: " + row.path.text() + " has no file " + name.substr(0, 200)};
+    if (!valid_name(name) || name.front() == own_file_prefix) throw Refused{none};
+    auto const opened = std::make_shared<std::optional<Result<Descriptor>>>();
     auto const place = home_->place(row.folder) / name;
-    std::error_code error;
-    auto const size =
-        valid_name(name) ? std::filesystem::file_size(place, error) : std::uintmax_t{0};
-    std::ifstream in{place, std::ios::binary};
-    if (!valid_name(name) || error || !in) {
-        throw Refused{404, "download: " + row.path.text() + " has no file " + name.substr(0, 200)};
-    }
-    ask.answer->head(200, {{"Content-Type", "application/octet-stream"}},
-                     static_cast<std::size_t>(size));
-    std::make_shared<File>(ask.answer, std::move(in))->pump();
+    file_worker_->run(
+        [opened, place] { opened->emplace(open_regular(place)); },
+        [this, opened, place, none, answer = ask.answer] {
+            if (!**opened) return send_refusal(*answer, none);
+            auto file = **std::move(*opened);
+            answer->head(200, {{"Content-Type", "application/octet-stream"}}, file_bytes(file));
+            std::make_shared<File>(answer, std::move(file), place)
+                ->pump_from(*file_worker_, alive_);
+        });
 }
 
 }  // namespace tinkxx::local

@@ -5,13 +5,15 @@
 
 namespace tinkxx::local {
 
-Result<Targets> read_targets(TensorData const& asked, std::size_t prompt, std::int64_t vocabulary) {
+Result<Targets> read_targets(TensorData given, std::size_t prompt, std::size_t most) {
     auto const wrong = [](std::string const& why) {
         return Error{ErrorDetails{.kind = ErrorKind::validation,
                                   .message = "target_prompt_logprobs " + why,
                                   .category = ErrorCategory::user,
                                   .field = "target_prompt_logprobs"}};
     };
+    Targets out{.asked = std::move(given), .rows = prompt - 1};
+    auto const& asked = out.asked;
     auto const* const ids = std::get_if<std::vector<std::int64_t>>(&asked.data);
     if (ids == nullptr) return wrong("must be of int64");
     if (!asked.shape || asked.shape->size() != 2 ||
@@ -19,7 +21,6 @@ Result<Targets> read_targets(TensorData const& asked, std::size_t prompt, std::i
         return wrong("must have the shape [" + std::to_string(prompt - 1) +
                      ", K]: a row for each prompt token but the first");
     }
-    Targets out{.asked = asked, .rows = prompt - 1};
     auto const columns = static_cast<std::size_t>((*asked.shape)[1]);
     std::vector<std::size_t> row_of(ids->size());
     for (std::size_t row = 0; row < out.rows; ++row) {
@@ -35,15 +36,15 @@ Result<Targets> read_targets(TensorData const& asked, std::size_t prompt, std::i
     std::vector<std::size_t> slot(ids->size(), 0);
     for (std::size_t i = 0; i < ids->size(); ++i) {
         auto const id = (*ids)[i];
-        if (id < -1 || id >= vocabulary) {
+        if (id < -1 || id > std::numeric_limits<std::int32_t>::max()) {
             return wrong("names the token " + std::to_string(id) +
                          ", which is not in the vocabulary; -1 asks for nothing");
         }
+        out.largest = std::max(out.largest, id);
         if (id >= 0) slot[i] = used[row_of[i]]++;
     }
     out.width = out.rows == 0 ? 0 : *std::ranges::max_element(used);
     if (out.width == 0) return wrong("asks for nothing; name at least one token");
-    constexpr std::size_t most = std::size_t{1} << 24U;
     if (out.width > most / out.rows) {
         return wrong("asks for more than " + std::to_string(most) + " log-probabilities at once");
     }
@@ -82,6 +83,40 @@ std::vector<TokenLogprob> to_cells(std::vector<engine::TokenLogprob> const& row)
     cells.reserve(row.size());
     for (auto const& cell : row) cells.push_back({cell.token, cell.logprob});
     return cells;
+}
+
+SampleResponse Core::Sampled::response() {
+    SampleResponse response;
+    auto const first =
+        options.prompt_logprobs_last_n
+            ? ask.prompt.size() - static_cast<std::size_t>(*options.prompt_logprobs_last_n)
+            : std::size_t{1};
+    for (auto& sequence : result.sequences) {
+        response.sequences.push_back({.stop_reason = sequence.cause == engine::StopCause::stop
+                                                         ? StopReason::stop
+                                                         : StopReason::length,
+                                      .tokens = std::move(sequence.tokens),
+                                      .logprobs = std::move(sequence.logprobs)});
+    }
+    if (ask.prompt_logprobs) {
+        auto& list = response.prompt_logprobs.emplace(std::move(result.prompt_logprobs));
+        for (std::size_t i = 0; i < std::min(first, list.size()); ++i) list[i].reset();
+    }
+    if (ask.topk_prompt_logprobs > 0) {
+        auto& rows = response.topk_prompt_logprobs.emplace(result.topk_prompt_logprobs.size());
+        for (std::size_t i = first; i < rows.size(); ++i) {
+            rows[i] = to_cells(result.topk_prompt_logprobs[i]);
+        }
+    }
+    for (std::size_t i = 0; i < topk.size(); ++i) {
+        auto& list = response.sequences[i].topk_logprobs.emplace();
+        for (auto j = ask.prompt.size(); j < topk[i].size(); ++j) {
+            list.emplace_back(to_cells(topk[i][j]));
+        }
+    }
+    if (targets) response.target_prompt_logprobs = targets->answer(target_logprobs);
+    response.prompt_cache_hit_tokens = static_cast<std::int64_t>(cached_tokens);
+    return response;
 }
 
 Fingerprint print_of(wire::server::Sample const& request) {

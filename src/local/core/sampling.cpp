@@ -1,5 +1,5 @@
 #include "engine/memory.hpp"
-#include "local/core/core.hpp"
+#include "local/core/bodies.hpp"
 #include "local/core/data.hpp"
 #include "local/core/internals.hpp"
 #include "local/core/json.hpp"
@@ -8,16 +8,31 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tinkxx::local {
 
 using wire::JsonOut;
 namespace ws = wire::server;
 
+namespace {
+
+/// Of a poll that names results which were fetched.
+constexpr std::size_t most_acknowledged = std::size_t{16} << 20U;
+
+}  // namespace
+
 // Samplers --------------------------------------------------------------------------------------
 
 void Core::create_sampling_session(Ask& ask) {
-    auto const request = good(ws::decode_create_sampling_session(body_of(ask)), 422);
+    with_json(
+        ask, [](std::string body) { return ws::decode_create_sampling_session(body); },
+        [this](Ask& asked, ws::CreateSamplingSession const& request) {
+            make_sampler(asked, request);
+        });
+}
+
+void Core::make_sampler(Ask& ask, ws::CreateSamplingSession const& request) {
     auto& owner = session("create_sampling_session", request.session_id);
     auto const id = owner.row.id + ":sample:" + std::to_string(request.sampling_session_seq_id);
     SamplerRow row{.id = id, .session = owner.row.id, .created = scheduler_.wall()};
@@ -41,39 +56,61 @@ void Core::create_sampling_session(Ask& ask) {
                       json.member("type", "create_sampling_session");
                   }));
     };
-    if (auto const known = samplers_.find(id); known != samplers_.end()) {
-        if (known->second.base_model == row.base_model &&
-            known->second.model_path == row.model_path && known->second.folder.empty()) {
-            return reply(*ask.answer);
-        }
+    auto const same = [&row](SamplerRow const& other) {
+        return other.base_model == row.base_model && other.model_path == row.model_path &&
+               other.folder.empty();
+    };
+    auto const known = samplers_.find(id);
+    auto const coming = new_samplers_.find(id);
+    if ((known != samplers_.end() && !same(known->second)) ||
+        (coming != new_samplers_.end() && !same(coming->second))) {
         throw Refused{409, "create_sampling_session: there is a sampler " + id +
                                " already, of other weights"};
     }
-    samplers_[id] = row;
-    store_->write({{Table::sampler, id, encode(row)}},
-                  [reply, answer = ask.answer](Result<void> const& written) {
-                      if (written) return reply(*answer);
-                      send_refusal(*answer, {500, std::string{"create_sampling_session: "} +
-                                                      written.error().what()});
-                  });
+    if (known != samplers_.end()) return reply(*ask.answer);
+    count_samplers("create_sampling_session", owner.row.id);
+    // A repeat that comes before the row is safe is written once more.
+    new_samplers_[id] = row;
+    store_->write({{Table::sampler, id, encode(row)}}, [this, row, reply, answer = ask.answer](
+                                                           Result<void> const& written) {
+        new_samplers_.erase(row.id);
+        if (!written) {
+            return send_refusal(*answer, not_written("create_sampling_session", written.error()));
+        }
+        samplers_.emplace(row.id, row);
+        reply(*answer);
+    });
 }
 
 void Core::join_sampling_session(Ask& ask) {
-    auto const id =
-        good(ws::decode_text("join_sampling_session", body_of(ask), "sampling_session_id"), 422);
-    auto const found = samplers_.find(id);
-    if (found == samplers_.end()) {
-        throw Refused{404, "join_sampling_session: there is no sampler " + id.substr(0, 200)};
-    }
-    touch_session(found->second.session);
-    auto const counter = ++found->second.clones;
-    store_->write({{Table::sampler, id, encode(found->second)}},
-                  [counter, answer = ask.answer](Result<void> const& /*written*/) {
-                      send_json(*answer, json_object([&](JsonOut& json) {
-                          json.member("client_counter", counter);
-                          json.member("type", "join_sampling_session");
-                      }));
-                  });
+    with_json(
+        ask,
+        [](std::string body) {
+            return ws::decode_text("join_sampling_session", body, "sampling_session_id");
+        },
+        [this](Ask& asked, std::string id) {
+            in_turn(asked, [this, id = std::move(id)](Ask& mine, std::shared_ptr<Turn> turn) {
+                auto const found = samplers_.find(id);
+                if (found == samplers_.end()) {
+                    throw Refused{
+                        404, "join_sampling_session: there is no sampler " + id.substr(0, 200)};
+                }
+                touch_session(found->second.session);
+                auto row = found->second;
+                ++row.clones;
+                std::vector<Change> changes{{Table::sampler, id, encode(row)}};
+                commit(
+                    mine.answer, "join_sampling_session", std::move(changes),
+                    [this, id, counter = row.clones, turn = std::move(turn), answer = mine.answer] {
+                        auto const still = samplers_.find(id);
+                        if (still != samplers_.end()) still->second.clones = counter;
+                        send_json(*answer, json_object([&](JsonOut& json) {
+                            json.member("client_counter", counter);
+                            json.member("type", "join_sampling_session");
+                        }));
+                    });
+            });
+        });
 }
 
 void Core::get_sampler(Ask& ask) {
@@ -91,9 +128,73 @@ void Core::get_sampler(Ask& ask) {
 
 // Requests --------------------------------------------------------------------------------------
 
-std::shared_ptr<Core::Sampled> Core::prepare(std::string_view operation,
-                                             ws::Sample const& request) {
+Core::SampleRead Core::understand(std::string_view operation, std::size_t most_tokens,
+                                  std::size_t most_cells, ws::Sample request) {
+    SampleRead read;
     auto const what = std::string{operation} + ": ";
+    read.print = print_of(request);
+    read.length = token_count(request.prompt);
+    if (read.length <= most_tokens) {
+        auto tokens = tokens_of(operation, request.prompt);
+        if (tokens) {
+            read.prompt = *std::move(tokens);
+        } else {
+            read.refusal = tokens.error().what();
+        }
+    }
+    if (!read.prompt.empty()) {
+        auto const [least, most] = std::ranges::minmax(read.prompt);
+        read.least = least;
+        read.most = most;
+    }
+    auto& targets = request.options.target_prompt_logprobs;
+    if (targets && read.refusal.empty() && read.length > 0 && read.length <= most_tokens) {
+        auto packed = read_targets(*std::move(targets), read.length, most_cells);
+        if (packed) {
+            read.targets = *std::move(packed);
+        } else {
+            read.refusal = what + packed.error().what();
+        }
+    }
+    targets.reset();
+    request.prompt = {};
+    read.request = std::move(request);
+    return read;
+}
+
+void Core::read_sample(Ask& ask, tinkxx::detail::UniqueFunction<void(Ask&, SampleRead)> then) {
+    std::size_t positions = 0;
+    for (auto const& [name, base] : bases_) {
+        positions = std::max(positions, engine::wide(base.config.max_positions));
+    }
+    with_body(
+        ask, most_bytes(ask),
+        [operation = std::string{ask.operation}, positions, cells = options_.limits.result_cells,
+         wall = scheduler_.wall()](std::string body) -> Result<SampleRead> {
+            auto request = ws::decode_sample(operation, body);
+            if (!request) return request.error();
+            auto read = understand(operation, positions, cells, *std::move(request));
+            auto const& numbered = read.request;
+            if (operation == "asample" && numbered.sampling_session_id && numbered.seq_id) {
+                auto const& owner = *numbered.sampling_session_id;
+                read.row = encode(RequestRow{.id = owner + ":" + std::to_string(*numbered.seq_id),
+                                             .owner = owner,
+                                             .form = "sample",
+                                             .state = "pending",
+                                             .at = wall,
+                                             .body = std::move(body)});
+            } else {
+                read.body = std::move(body);
+            }
+            return read;
+        },
+        std::move(then));
+}
+
+std::shared_ptr<Core::Sampled> Core::prepare(std::string_view operation, SampleRead read) {
+    auto const what = std::string{operation} + ": ";
+    if (!read.refusal.empty()) throw Refused{400, read.refusal};
+    auto const& request = read.request;
     auto sample = std::make_shared<Sampled>();
     auto& ask = sample->ask;
 
@@ -115,6 +216,8 @@ std::shared_ptr<Core::Sampled> Core::prepare(std::string_view operation,
             drawn.base = row.base_model;
             drawn.folder = row.folder;
             drawn.training = row.training;
+            drawn.files = row.files;
+            drawn.name = "of sampler " + row.id;
             sample->weights = row.folder;
         } else if (row.model_path) {
             auto const& saved = checkpoint(operation, *row.model_path);
@@ -137,23 +240,20 @@ std::shared_ptr<Core::Sampled> Core::prepare(std::string_view operation,
     auto const positions = static_cast<std::size_t>(base.config.max_positions);
 
     // The prompt.
-    auto tokens = tokens_of(operation, request.prompt);
-    if (!tokens) throw Refused{400, tokens.error().what()};
-    ask.prompt = *std::move(tokens);
-    if (ask.prompt.empty()) throw Refused{400, what + "the prompt has no tokens"};
-    auto const strange =
-        std::ranges::find_if(ask.prompt, [&](Token t) { return t < 0 || t >= vocabulary; });
-    if (strange != ask.prompt.end()) {
-        throw Refused{400, what + "the prompt has the token " + std::to_string(*strange) +
-                               ", and the vocabulary of " + sample->base + " goes to " +
-                               std::to_string(vocabulary - 1)};
-    }
-    auto const length = ask.prompt.size();
+    auto const length = read.length;
     auto const most = options_.limits.prompt_tokens;
+    if (length == 0) throw Refused{400, what + "the prompt has no tokens"};
     if (most != 0 && length > most) {
         throw Refused{400, what + "the prompt has " + std::to_string(length) +
                                " tokens, and the limit of this server is " + std::to_string(most)};
     }
+    if (!read.prompt.empty() && (read.least < 0 || read.most >= vocabulary)) {
+        throw Refused{400, what + "the prompt has the token " +
+                               std::to_string(read.least < 0 ? read.least : read.most) +
+                               ", and the vocabulary of " + sample->base + " goes to " +
+                               std::to_string(vocabulary - 1)};
+    }
+    ask.prompt = std::move(read.prompt);
 
     // How much.
     auto const& options = request.options;
@@ -214,6 +314,18 @@ std::shared_ptr<Core::Sampled> Core::prepare(std::string_view operation,
     if (std::ranges::any_of(ask.stop_strings, &std::string::empty)) {
         throw Refused{400, what + "a stop text is empty"};
     }
+    // Each token that is sampled is compared with all of them.
+    constexpr std::size_t most_stops = 1000;
+    constexpr std::size_t most_stop_bytes = std::size_t{64} << 10U;
+    std::size_t stop_bytes = 0;
+    for (auto const& text : ask.stop_strings) stop_bytes += text.size();
+    if (ask.stop_strings.size() > most_stops || ask.stop_tokens.size() > most_stops ||
+        stop_bytes > most_stop_bytes) {
+        throw Refused{400, what + "stop has " +
+                               std::to_string(ask.stop_strings.size() + ask.stop_tokens.size()) +
+                               " entries of " + std::to_string(stop_bytes) +
+                               " bytes; at most 1000 entries of 65536 bytes are possible"};
+    }
 
     // What beside it.
     auto const k_fits = [&](std::int64_t k, std::string_view name) {
@@ -246,17 +358,81 @@ std::shared_ptr<Core::Sampled> Core::prepare(std::string_view operation,
     ask.prompt_logprobs = options.include_prompt_logprobs;
     ask.topk_prompt_logprobs = static_cast<std::size_t>(options.topk_prompt_logprobs);
     sample->options = options;
-    if (options.target_prompt_logprobs) {
-        auto targets = read_targets(*options.target_prompt_logprobs, length, vocabulary);
-        if (!targets) throw Refused{400, what + targets.error().what()};
-        sample->targets = *std::move(targets);
+    if (read.targets) {
+        if (read.targets->largest >= vocabulary) {
+            throw Refused{400, what + "target_prompt_logprobs names the token " +
+                                   std::to_string(read.targets->largest) +
+                                   ", which is not in the vocabulary; -1 asks for nothing"};
+        }
+        sample->targets = std::move(read.targets);
     }
+    // What it may come to hold. No product overflows: each factor is at most 2^28.
+    auto const drawn = ask.num_samples * ask.max_tokens;
+    auto const cells = length * ask.topk_prompt_logprobs +
+                       drawn * static_cast<std::size_t>(options.topk_sample_logprobs);
+    if (cells > options_.limits.result_cells) {
+        throw Refused{400, what + "topk_prompt_logprobs and topk_sample_logprobs ask for " +
+                               std::to_string(cells) + " log-probabilities, and the limit is " +
+                               std::to_string(options_.limits.result_cells) +
+                               "; ask for fewer at each position"};
+    }
+    constexpr std::size_t of_token = sizeof(Token) + sizeof(float);
+    sample->bytes = 1024 + length * (2 * sizeof(Token) + sizeof(float)) + drawn * of_token +
+                    cells * sizeof(TokenLogprob);
+    if (sample->targets) sample->bytes += sample->targets->tokens.size() * 24;
     return sample;
 }
 
+void Core::admit_sample(std::string_view operation, Sampled const& sample) const {
+    auto const what = std::string{operation} + ": ";
+    auto const& limits = options_.limits;
+    auto const pending = std::max(futures_->pending_samples(), drawings_.size());
+    auto const share = shares_.find(sample.session);
+    auto const mine = share == shares_.end() ? std::size_t{0} : share->second.samples;
+    // Whoever has many already leaves room for others: half of what is free is always theirs.
+    constexpr std::size_t always = 64;
+    auto const free = limits.pending_samples - std::min(pending, limits.pending_samples);
+    if (free == 0 || (mine >= always && mine >= free)) {
+        throw Refused{429,
+                      what + std::to_string(pending) + " samples are pending, " +
+                          std::to_string(mine) + " of them of this session, and the limit is " +
+                          std::to_string(limits.pending_samples) + "; wait for some of them",
+                      std::chrono::milliseconds{1000}};
+    }
+    if (drawing_bytes_ > 0 && drawing_bytes_ + sample.bytes > limits.pending_sample_bytes) {
+        throw Refused{429,
+                      what + "samples that are pending need " + std::to_string(drawing_bytes_) +
+                          " bytes, this one " + std::to_string(sample.bytes) +
+                          ", and the limit is " + std::to_string(limits.pending_sample_bytes) +
+                          "; wait for some of them",
+                      std::chrono::milliseconds{1000}};
+    }
+}
+
+void Core::begin_drawing(Sampled const& sample, std::string const& owner) {
+    drawings_[sample.id] = {.owner = owner,
+                            .weights = sample.weights,
+                            .session = sample.session,
+                            .bytes = sample.bytes};
+    drawing_bytes_ += sample.bytes;
+    ++shares_[sample.session].samples;
+}
+
+void Core::end_drawing(std::map<std::string, Drawing>::iterator at) {
+    if (at == drawings_.end()) return;
+    drawing_bytes_ -= at->second.bytes;
+    auto const share = shares_.find(at->second.session);
+    if (--share->second.samples == 0) shares_.erase(share);
+    drawings_.erase(at);
+}
+
 void Core::asample(Ask& ask) {
-    auto body = body_of(ask);
-    auto const request = good(ws::decode_sample("asample", body), 422);
+    read_sample(ask,
+                [this](Ask& asked, SampleRead read) { submit_sample(asked, std::move(read)); });
+}
+
+void Core::submit_sample(Ask& ask, SampleRead read) {
+    auto const& request = read.request;
     if (!accepting()) throw Refused{503, "asample: the server is stopping"};
     if (request.sampling_session_id && !request.seq_id) {
         throw Refused{400, "asample: seq_id is missing, by which a repeat is recognised"};
@@ -268,49 +444,61 @@ void Core::asample(Ask& ask) {
     bool const numbered = request.sampling_session_id && request.seq_id;
     auto const owner = numbered ? *request.sampling_session_id : std::string{"direct"};
     auto const id = owner + ":" + (numbered ? std::to_string(*request.seq_id) : fresh_id());
-    auto const reply = [id, count = request.options.num_samples](Answer& answer) {
-        send_json(answer, json_object([&](JsonOut& json) {
-                      json.member("request_id", id);
-                      json.key("sample_sequence_ids");
-                      json.open_array();
-                      for (std::int64_t i = 0; i < count; ++i)
-                          json.value(id + ":" + std::to_string(i));
-                      json.close_array();
-                  }));
+    auto const reply = [this, id, count = request.options.num_samples,
+                        answer = ask.answer](Result<void> const& accepted) {
+        if (!accepted) return send_refusal(*answer, not_written("asample", accepted.error()));
+        send_json(*answer, json_object([&](JsonOut& json) {
+            json.member("request_id", id);
+            json.key("sample_sequence_ids");
+            json.open_array();
+            for (std::int64_t i = 0; i < count; ++i) json.value(id + ":" + std::to_string(i));
+            json.close_array();
+        }));
     };
-    auto const print = print_of(request);
+    auto const print = read.print;
     if (futures_->contains(id)) {
         auto const known = sample_prints_.find(id);
-        if (known == sample_prints_.end() || known->second == print) return reply(*ask.answer);
+        if (known == sample_prints_.end() || known->second == print) {
+            return futures_->when_accepted(id, reply);
+        }
         throw Refused{409, "asample: the seq_id " + std::to_string(*request.seq_id) +
                                " of sampler " + owner + " was reused for another request"};
     }
-    if (futures_->pending_samples() >= options_.limits.pending_samples) {
-        throw Refused{429,
-                      "asample: " + std::to_string(futures_->pending_samples()) +
-                          " samples are pending, which is the limit; wait for some of them",
-                      std::chrono::milliseconds{1000}};
+    auto const clone = request.seq_id.value_or(0) / clone_stride;
+    auto row = std::move(read.row);
+    if (!numbered) {
+        row = encode(RequestRow{.id = id,
+                                .owner = owner,
+                                .form = "sample",
+                                .state = "pending",
+                                .at = scheduler_.wall(),
+                                .body = std::move(read.body)});
     }
-    auto sample = prepare("asample", request);
+    auto sample = prepare("asample", std::move(read));
+    admit_sample("asample", *sample);
     sample->id = id;
     sample_prints_[id] = print;
     counters_.add("tinkxx_sample_requests_total", {});
+    begin_drawing(*sample, owner);
     // What was acknowledged is computed even if the server has to be started anew.
-    futures_->add_sample(
-        id, owner, request.seq_id.value_or(0) / clone_stride, std::move(body),
-        [reply, answer = ask.answer](Result<void> const& /*written*/) { reply(*answer); });
-    drawings_[id] = {.owner = owner, .weights = sample->weights};
+    futures_->add_sample(id, owner, clone, std::move(row),
+                         [this, id, reply](Result<void> const& written) {
+                             if (!written) cancel_drawing(id);
+                             reply(written);
+                         });
     draw(sample);
 }
 
 void Core::resume_sample(std::string const& id, std::string const& body) {
     try {
-        auto const request = good(ws::decode_sample("asample", body), 422);
-        auto sample = prepare("asample", request);
+        auto request = good(ws::decode_sample("asample", body), 422);
+        auto const owner = request.sampling_session_id.value_or(std::string{"direct"});
+        auto read = understand("asample", std::numeric_limits<std::size_t>::max(),
+                               options_.limits.result_cells, std::move(request));
+        sample_prints_[id] = read.print;
+        auto sample = prepare("asample", std::move(read));
         sample->id = id;
-        sample_prints_[id] = print_of(request);
-        drawings_[id] = {.owner = request.sampling_session_id.value_or(std::string{"direct"}),
-                         .weights = sample->weights};
+        begin_drawing(*sample, owner);
         draw(sample);
     } catch (Refused const& refused) {
         futures_->fail(id, refused.detail, ErrorCategory::user);
@@ -342,31 +530,9 @@ void Core::draw(std::shared_ptr<Sampled> const& sample) {
 }
 
 void Core::drawn(std::shared_ptr<Sampled> const& sample, engine::SampleResult result) {
-    auto& response = sample->response;
-    auto const first = sample->options.prompt_logprobs_last_n
-                           ? sample->ask.prompt.size() -
-                                 static_cast<std::size_t>(*sample->options.prompt_logprobs_last_n)
-                           : std::size_t{1};
-    for (auto& sequence : result.sequences) {
-        sample->drawn_tokens += sequence.tokens.size();
-        response.sequences.push_back({.stop_reason = sequence.cause == engine::StopCause::stop
-                                                         ? StopReason::stop
-                                                         : StopReason::length,
-                                      .tokens = std::move(sequence.tokens),
-                                      .logprobs = std::move(sequence.logprobs)});
-    }
-    if (sample->ask.prompt_logprobs) {
-        auto& list = response.prompt_logprobs.emplace(std::move(result.prompt_logprobs));
-        for (std::size_t i = 0; i < std::min(first, list.size()); ++i) list[i].reset();
-    }
-    if (sample->ask.topk_prompt_logprobs > 0) {
-        auto& rows = response.topk_prompt_logprobs.emplace(result.topk_prompt_logprobs.size());
-        for (std::size_t i = first; i < rows.size(); ++i) {
-            rows[i] = to_cells(result.topk_prompt_logprobs[i]);
-        }
-    }
-    response.prompt_cache_hit_tokens = static_cast<std::int64_t>(result.cached_tokens);
+    for (auto const& sequence : result.sequences) sample->drawn_tokens += sequence.tokens.size();
     sample->cached_tokens = result.cached_tokens;
+    sample->result = std::move(result);
     score_targets(sample);
 }
 
@@ -381,8 +547,7 @@ void Core::score_targets(std::shared_ptr<Sampled> const& sample) {
     found->second.job =
         engine_->submit(std::move(job), [this, sample](Result<engine::BatchResult> result) {
             if (!result) return fail_sample(sample, result.error());
-            sample->response.target_prompt_logprobs =
-                sample->targets->answer(result->outputs.at(0).logprobs);
+            sample->target_logprobs = std::move(result->outputs.at(0).logprobs);
             score_samples(sample, 0);
         });
 }
@@ -391,7 +556,7 @@ void Core::score_targets(std::shared_ptr<Sampled> const& sample) {
 // whose log-probabilities are those of drawing it, to the last bit.
 void Core::score_samples(std::shared_ptr<Sampled> const& sample, std::size_t index) {
     auto const k = sample->options.topk_sample_logprobs;
-    auto& sequences = sample->response.sequences;
+    auto const& sequences = sample->result.sequences;
     if (k == 0 || index >= sequences.size()) return finish_sample(sample);
     auto const found = drawings_.find(sample->id);
     if (found == drawings_.end()) return release_sample(sample);
@@ -406,16 +571,31 @@ void Core::score_samples(std::shared_ptr<Sampled> const& sample, std::size_t ind
     found->second.job =
         engine_->submit(std::move(job), [this, sample, index](Result<engine::SampleResult> result) {
             if (!result) return fail_sample(sample, result.error());
-            auto const& rows = result->topk_prompt_logprobs;
-            auto& list = sample->response.sequences[index].topk_logprobs.emplace();
-            for (auto i = sample->ask.prompt.size(); i < rows.size(); ++i) {
-                list.emplace_back(to_cells(rows[i]));
-            }
+            sample->topk.push_back(std::move(result->topk_prompt_logprobs));
             score_samples(sample, index + 1);
         });
 }
 
 void Core::finish_sample(std::shared_ptr<Sampled> const& sample) {
+    if (sample->on_done) return keep_sample(sample, {});
+    if (sample->bytes <= loop_result_bytes) {
+        return keep_sample(sample, ws::encode_sample_proto(sample->response()));
+    }
+    auto const found = drawings_.find(sample->id);
+    if (found == drawings_.end()) return release_sample(sample);
+    // Whoever cancels it now leaves its weights to what follows.
+    found->second.job.reset();
+    auto const payload = std::make_shared<std::string>();
+    elsewhere(
+        sample->bytes,
+        [sample, payload] { *payload = ws::encode_sample_proto(sample->response()); },
+        [this, sample, payload] {
+            if (!drawings_.contains(sample->id)) return release_sample(sample);
+            keep_sample(sample, std::move(*payload));
+        });
+}
+
+void Core::keep_sample(std::shared_ptr<Sampled> const& sample, std::string payload) {
     std::vector<Change> changes;
     auto const prompt = sample->ask.prompt.size();
     auto const& owner = sample->session;
@@ -425,17 +605,17 @@ void Core::finish_sample(std::shared_ptr<Sampled> const& sample) {
     count_tokens(changes, owner, sample->base, "sampling_sample", false, sample->drawn_tokens);
     counters_.add("tinkxx_prompt_tokens_total", {}, prompt);
     counters_.add("tinkxx_sampled_tokens_total", {}, sample->drawn_tokens);
-    drawings_.erase(sample->id);
+    end_drawing(drawings_.find(sample->id));
     release_sample(sample);
     if (sample->on_done) {
         store_->write(std::move(changes));
         return sample->on_done({});
     }
-    futures_->complete(sample->id, ws::encode_sample_proto(sample->response), std::move(changes));
+    futures_->complete(sample->id, std::move(payload), std::move(changes));
 }
 
 void Core::fail_sample(std::shared_ptr<Sampled> const& sample, Error const& error) {
-    drawings_.erase(sample->id);
+    end_drawing(drawings_.find(sample->id));
     release_sample(sample);
     counters_.add("tinkxx_requests_failed_total", {});
     if (sample->on_done) return sample->on_done(error);
@@ -447,49 +627,70 @@ void Core::release_sample(std::shared_ptr<Sampled> const& sample) {
 }
 
 void Core::retrieve_future(Ask& ask) {
-    auto const request = good(ws::decode_retrieve_future(body_of(ask)), 422);
-    auto const owner = request.request_id.substr(0, request.request_id.rfind(':'));
-    if (auto const run = runs_.find(owner); run != runs_.end()) {
-        touch_session(run->second.session);
-    } else if (auto const sampler = samplers_.find(owner); sampler != samplers_.end()) {
-        touch_session(sampler->second.session);
-    }
     bool const protobuf =
         ask.header("Accept").find("application/x-protobuf") != std::string_view::npos;
-    futures_->retrieve(request, protobuf, ask.answer);
+    with_json(
+        ask, [](std::string body) { return ws::decode_retrieve_future(body); },
+        [this, protobuf](Ask& asked, ws::RetrieveFuture const& request) {
+            auto const owner = request.request_id.substr(0, request.request_id.rfind(':'));
+            if (auto const run = runs_.find(owner); run != runs_.end()) {
+                touch_session(run->second.session);
+            } else if (auto const sampler = samplers_.find(owner); sampler != samplers_.end()) {
+                touch_session(sampler->second.session);
+            }
+            futures_->retrieve(request, protobuf, asked.answer);
+        });
 }
 
 void Core::retrieve_futures(Ask& ask) {
-    auto const request = good(ws::decode_retrieve_futures(body_of(ask)), 422);
-    auto const found = samplers_.find(request.sampling_session_id);
-    if (found == samplers_.end()) {
-        throw Refused{404, "retrieve_futures: there is no sampler " +
-                               request.sampling_session_id.substr(0, 200)};
-    }
-    touch_session(found->second.session);
-    futures_->completions(request, ask.answer);
+    with_body(
+        ask, most_acknowledged, [](std::string body) { return ws::decode_retrieve_futures(body); },
+        [this](Ask& asked, ws::RetrieveFutures request) {
+            auto const found = samplers_.find(request.sampling_session_id);
+            if (found == samplers_.end()) {
+                throw Refused{404, "retrieve_futures: there is no sampler " +
+                                       request.sampling_session_id.substr(0, 200)};
+            }
+            if (request.prev_cursor < 0) {
+                throw Refused{400, "retrieve_futures: prev_cursor is " +
+                                       std::to_string(request.prev_cursor) +
+                                       "; it must not be negative"};
+            }
+            // Those beyond go by themselves some time after they were fetched.
+            constexpr std::size_t at_once = 4096;
+            if (request.retrieved_request_ids.size() > at_once) {
+                request.retrieved_request_ids.resize(at_once);
+            }
+            touch_session(found->second.session);
+            futures_->completions(request, asked.answer);
+        });
 }
 
 void Core::cancel_future(Ask& ask) {
-    auto const id = good(ws::decode_text("cancel_future", body_of(ask), "request_id"), 422);
-    auto const found = drawings_.find(id);
-    if (found == drawings_.end()) {
-        if (!futures_->contains(id) && !futures_->plausible(id)) {
-            throw Refused{404, "cancel_future: there is no request " + id.substr(0, 200)};
-        }
-        return send_json(*ask.answer, "{}");  // done already
-    }
-    cancel_drawing(id);
-    futures_->fail(id, "the sample was cancelled by its client", ErrorCategory::user);
-    counters_.add("tinkxx_samples_cancelled_total", {});
-    send_json(*ask.answer, "{}");
+    with_json(
+        ask, [](std::string body) { return ws::decode_text("cancel_future", body, "request_id"); },
+        [this](Ask& asked, std::string const& id) {
+            if (!drawings_.contains(id)) {
+                if (!futures_->contains(id) && !futures_->plausible(id)) {
+                    throw Refused{404, "cancel_future: there is no request " + id.substr(0, 200)};
+                }
+                return send_json(*asked.answer, "{}");  // done already
+            }
+            cancel_drawing(id);
+            counters_.add("tinkxx_samples_cancelled_total", {});
+            futures_->fail(id, "the sample was cancelled by its client", ErrorCategory::user,
+                           [answer = asked.answer](Result<void> const& written) {
+                               if (written) return send_json(*answer, "{}");
+                               send_refusal(*answer, not_written("cancel_future", written.error()));
+                           });
+        });
 }
 
 void Core::cancel_drawing(std::string const& id) {
     auto const found = drawings_.find(id);
     if (found == drawings_.end()) return;
     auto const drawing = found->second;
-    drawings_.erase(found);
+    end_drawing(found);
     if (!drawing.job) return;  // whoever loads its weights sees that it is gone
     engine_->cancel(*drawing.job);
     // Its callback, which would have released the weights, is not called any more.
@@ -503,6 +704,8 @@ Core::Drawn& Core::drawn_of(CheckpointRow const& row) {
     drawn.base = row.base_model;
     drawn.folder = row.folder;
     drawn.training = row.training;
+    drawn.files = row.files;
+    drawn.name = row.path.text();
     return drawn;
 }
 
@@ -553,9 +756,9 @@ void Core::load_drawn(std::string const& key) {
     }
     drawn.state = Drawn::State::loading;
     drawn_bytes_ += drawn.bytes;
-    engine_->submit(
-        engine::LoadAdapter{
-            .adapter = key, .model = drawn.base, .folder = home_->place(drawn.folder)},
+    load_adapter(
+        {.adapter = key, .model = drawn.base, .folder = home_->place(drawn.folder)}, drawn.name,
+        drawn.files, [] { return true; }, [] {},
         [this, key](Result<engine::AdapterInfo> const& loaded) {
             auto& here = drawn_.at(key);
             auto waiting = std::exchange(here.waiting, {});

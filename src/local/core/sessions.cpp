@@ -1,9 +1,12 @@
-#include "local/core/core.hpp"
+#include "local/core/bodies.hpp"
 #include "local/core/json.hpp"
 #include "local/core/times.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <sstream>
+#include <tuple>
 
 namespace tinkxx::local {
 
@@ -52,6 +55,12 @@ std::string_view status_type(SessionStatus status) {
     return "cancelled";
 }
 
+std::size_t bytes_of(Texts const& texts) {
+    std::size_t bytes = 0;
+    for (auto const& [name, text] : texts) bytes += name.size() + text.size();
+    return bytes;
+}
+
 }  // namespace
 
 Core::Session& Core::session(std::string_view operation, std::string const& id) {
@@ -85,64 +94,181 @@ void Core::end_session(Session& session) {
         if (run != runs_.end() && run->second.session == session.row.id) mine.push_back(id);
     }
     for (auto const& id : mine) unload(id);
-    for (auto const& [id, row] : samplers_) {
-        if (row.session != session.row.id || row.folder.empty()) continue;
-        retire_folder(row.folder);
+    // Their ids begin with that of the session.
+    auto const first = samplers_.lower_bound(session.row.id + ":");
+    for (auto at = first; at != samplers_.end() && at->first.starts_with(session.row.id + ":");
+         ++at) {
+        if (!at->second.folder.empty()) retire_folder(at->second.folder);
     }
+}
+
+void Core::expire_session(Session& session) {
+    session.row.status = SessionStatus::expired;
+    log(LogLevel::info, "local server: session " + session.row.id + " has expired");
+    store_->write({{Table::session, session.row.id, encode(session.row)}});
+    end_session(session);
+}
+
+void Core::make_room_for_session() {
+    std::size_t active = 0;
+    Session* silent = nullptr;
+    auto const has_part = [](auto const& parts, std::string const& id) {
+        auto const at = parts.lower_bound(id + ":");
+        return at != parts.end() && at->first.starts_with(id + ":");
+    };
+    for (auto& [id, session] : sessions_) {
+        if (session.row.status != SessionStatus::active) continue;
+        ++active;
+        if (silent != nullptr && silent->seen <= session.seen) continue;
+        if (!has_part(models_, id) && !has_part(samplers_, id)) silent = &session;
+    }
+    if (active < options_.limits.sessions) return;
+    if (silent == nullptr) {
+        throw Refused{429,
+                      "create_session: there are " + std::to_string(active) +
+                          " active sessions, which is the limit; finish some of them",
+                      std::chrono::milliseconds{1000}};
+    }
+    expire_session(*silent);
+}
+
+void Core::forget_sessions() {
+    std::set<std::string> needed;
+    for (auto const& [path, row] : checkpoints_)
+        needed.insert(path.run.substr(0, path.run.find(':')));
+    std::vector<SessionRow const*> ended;
+    for (auto const& [id, session] : sessions_) {
+        if (session.row.status == SessionStatus::active || needed.contains(id)) continue;
+        ended.push_back(&session.row);
+    }
+    std::ranges::sort(ended, {}, [](auto const* row) { return std::tie(row->created, row->id); });
+    auto const wall = scheduler_.wall();
+    auto const most = options_.limits.ended_sessions;
+    // A few at a time: each has rows of its own to be removed.
+    constexpr std::size_t at_once = 200;
+    std::vector<std::string> over;
+    for (std::size_t i = 0; i < ended.size() && over.size() < at_once; ++i) {
+        bool const old = wall - ended[i]->created >= options_.session_keep;
+        if (old || ended.size() - i > most) over.push_back(ended[i]->id);
+    }
+    std::vector<Change> changes;
+    auto const forget = [&](Table table, auto& rows, std::string const& id) {
+        for (auto at = rows.lower_bound(id + ":");
+             at != rows.end() && at->first.starts_with(id + ":");) {
+            changes.push_back({table, at->first, std::nullopt});
+            at = rows.erase(at);
+        }
+    };
+    for (auto const& id : over) {
+        for (auto at = samplers_.lower_bound(id + ":");
+             at != samplers_.end() && at->first.starts_with(id + ":"); ++at) {
+            auto const& folder = at->second.folder;
+            if (folder.empty()) continue;
+            changes.push_back({Table::meta, removal_key(folder), std::string{}});
+            retire_folder(folder);
+        }
+        forget(Table::sampler, samplers_, id);
+        forget(Table::run, runs_, id);
+        changes.push_back({Table::session, id, std::nullopt});
+        sessions_.erase(id);
+        std::erase_if(dirty_runs_, [&](auto const& run) { return run.starts_with(id + ":"); });
+    }
+    store_->write(std::move(changes));
+}
+
+void Core::check_metadata(std::string_view operation, std::size_t bytes) const {
+    if (bytes <= options_.limits.metadata_bytes) return;
+    throw Refused{400, std::string{operation} + ": names, tags and metadata have " +
+                           std::to_string(bytes) + " bytes, and the limit is " +
+                           std::to_string(options_.limits.metadata_bytes) + "; send less"};
+}
+
+void Core::count_part(std::string_view operation, std::string const& session, std::string_view what,
+                      std::size_t have) const {
+    if (have < options_.limits.session_parts) return;
+    throw Refused{400, std::string{operation} + ": session " + session + " has " +
+                           std::to_string(have) + " " + std::string{what} +
+                           ", which is the limit; create a new session"};
 }
 
 void Core::create_session(Ask& ask) {
     if (!accepting()) throw Refused{503, "create_session: the server is stopping"};
-    auto request = good(wire::server::decode_create_session(body_of(ask)), 422);
-    auto id = fresh_id();
-    while (sessions_.contains(id)) id = fresh_id();
-    auto& session = sessions_[id];
-    session.row = {.id = id,
-                   .created = scheduler_.wall(),
-                   .tags = std::move(request.tags),
-                   .user_metadata = std::move(request.user_metadata),
-                   .sdk_version = std::move(request.sdk_version),
-                   .project_id = std::move(request.project_id),
-                   .display_name = std::move(request.display_name)};
-    session.seen = scheduler_.now();
-    store_->write({{Table::session, id, encode(session.row)}},
-                  [id, answer = ask.answer](Result<void> const& written) {
-                      if (!written) {
-                          return send_refusal(*answer, {500, std::string{"create_session: "} +
-                                                                 written.error().what()});
-                      }
-                      send_json(*answer, json_object([&](JsonOut& json) {
-                          json.member("session_id", id);
-                          json.member("type", "create_session");
-                      }));
-                  });
+    with_json(
+        ask, [](std::string body) { return wire::server::decode_create_session(body); },
+        [this](Ask& asked, wire::server::CreateSession request) {
+            auto bytes = bytes_of(request.user_metadata) + request.sdk_version.size() +
+                         request.project_id.value_or("").size() +
+                         request.display_name.value_or("").size();
+            for (auto const& tag : request.tags) bytes += tag.size() + 8;
+            check_metadata("create_session", bytes);
+            make_room_for_session();
+            auto id = fresh_id();
+            while (sessions_.contains(id)) id = fresh_id();
+            SessionRow row{.id = id,
+                           .created = scheduler_.wall(),
+                           .tags = std::move(request.tags),
+                           .user_metadata = std::move(request.user_metadata),
+                           .sdk_version = std::move(request.sdk_version),
+                           .project_id = std::move(request.project_id),
+                           .display_name = std::move(request.display_name)};
+            std::vector<Change> changes{{Table::session, id, encode(row)}};
+            commit(asked.answer, "create_session", std::move(changes),
+                   [this, row = std::move(row), answer = asked.answer]() mutable {
+                       auto const made = row.id;
+                       sessions_[made] = {.row = std::move(row), .seen = scheduler_.now()};
+                       send_json(*answer, json_object([&](JsonOut& json) {
+                           json.member("session_id", made);
+                           json.member("type", "create_session");
+                       }));
+                   });
+        });
 }
 
 void Core::session_heartbeat(Ask& ask) {
-    auto const id =
-        good(wire::server::decode_text("session_heartbeat", body_of(ask), "session_id"), 422);
-    session("session_heartbeat", id);
-    send_json(*ask.answer,
-              json_object([](JsonOut& json) { json.member("type", "session_heartbeat"); }));
+    with_json(
+        ask,
+        [](std::string body) {
+            return wire::server::decode_text("session_heartbeat", body, "session_id");
+        },
+        [this](Ask& asked, std::string const& id) {
+            session("session_heartbeat", id);
+            send_json(*asked.answer,
+                      json_object([](JsonOut& json) { json.member("type", "session_heartbeat"); }));
+        });
 }
 
 void Core::finish_session(Ask& ask) {
-    auto const finish = good(wire::server::decode_finish(body_of(ask)), 422);
-    auto const found = sessions_.find(ask.names.at(0));
-    if (found == sessions_.end()) {
-        throw Refused{404, "finish: there is no session " + ask.names.at(0).substr(0, 200)};
-    }
-    auto& session = found->second;
-    // The first reason wins.
-    if (session.row.status == SessionStatus::active) {
-        session.row.status = SessionStatus::finished;
-        session.row.reason = finish.reason;
-        session.row.detail = finish.detail;
-        end_session(session);
-    }
-    store_->write(
-        {{Table::session, session.row.id, encode(session.row)}},
-        [answer = ask.answer](Result<void> const& /*written*/) { send_json(*answer, "{}"); });
+    with_json(
+        ask, [](std::string body) { return wire::server::decode_finish(body); },
+        [this](Ask& asked, wire::server::Finish finish) {
+            check_metadata("finish", finish.detail.value_or("").size());
+            in_turn(asked,
+                    [this, finish = std::move(finish)](Ask& mine, std::shared_ptr<Turn> turn) {
+                        auto const id = mine.names.at(0);
+                        auto const found = sessions_.find(id);
+                        if (found == sessions_.end()) {
+                            throw Refused{404, "finish: there is no session " + id.substr(0, 200)};
+                        }
+                        // The first reason wins.
+                        if (found->second.row.status != SessionStatus::active) {
+                            return send_json(*mine.answer, "{}");
+                        }
+                        auto row = found->second.row;
+                        row.status = SessionStatus::finished;
+                        row.reason = finish.reason;
+                        row.detail = finish.detail;
+                        std::vector<Change> changes{{Table::session, id, encode(row)}};
+                        commit(mine.answer, "finish", std::move(changes),
+                               [this, row, turn = std::move(turn), answer = mine.answer] {
+                                   auto const still = sessions_.find(row.id);
+                                   if (still != sessions_.end()) {
+                                       still->second.row = row;
+                                       end_session(still->second);
+                                   }
+                                   send_json(*answer, "{}");
+                               });
+                    });
+        });
 }
 
 void Core::list_sessions(Ask& ask) {
@@ -186,20 +312,43 @@ void Core::get_session(Ask& ask) {
 }
 
 void Core::set_project(Ask& ask) {
-    auto const project = good(wire::server::decode_text("project", body_of(ask), "project_id"));
-    auto const found = sessions_.find(ask.names.at(0));
-    if (found == sessions_.end()) {
-        throw Refused{404, "project: there is no session " + ask.names.at(0).substr(0, 200)};
-    }
-    if (project.empty()) throw Refused{400, "project: project_id is empty; name a project"};
-    found->second.row.project_id = project;
-    store_->write(
-        {{Table::session, found->first, encode(found->second.row)}},
-        [answer = ask.answer](Result<void> const& /*written*/) { send_nothing(*answer); });
+    with_json(
+        ask,
+        [](std::string body) { return wire::server::decode_text("project", body, "project_id"); },
+        [this](Ask& asked, std::string project) {
+            check_metadata("project", project.size());
+            in_turn(asked,
+                    [this, project = std::move(project)](Ask& mine, std::shared_ptr<Turn> turn) {
+                        auto const id = mine.names.at(0);
+                        auto const found = sessions_.find(id);
+                        if (found == sessions_.end()) {
+                            throw Refused{404, "project: there is no session " + id.substr(0, 200)};
+                        }
+                        if (project.empty()) {
+                            throw Refused{400, "project: project_id is empty; name a project"};
+                        }
+                        auto row = found->second.row;
+                        row.project_id = project;
+                        std::vector<Change> changes{{Table::session, id, encode(row)}};
+                        commit(mine.answer, "project", std::move(changes),
+                               [this, row, turn = std::move(turn), answer = mine.answer] {
+                                   auto const still = sessions_.find(row.id);
+                                   if (still != sessions_.end()) still->second.row = row;
+                                   send_nothing(*answer);
+                               });
+                    });
+        });
 }
 
 void Core::search_sessions(Ask& ask) {
-    auto const search = good(wire::server::decode_search_sessions(body_of(ask)), 422);
+    with_json(
+        ask, [](std::string body) { return wire::server::decode_search_sessions(body); },
+        [this](Ask& asked, wire::server::SearchSessions const& search) {
+            send_found(asked, search);
+        });
+}
+
+void Core::send_found(Ask& ask, wire::server::SearchSessions const& search) const {
     auto const fits = [&](SessionRow const& row) {
         if (search.project_ids) {
             auto const mine = row.project_id.value_or(std::string{});
@@ -229,18 +378,23 @@ void Core::search_sessions(Ask& ask) {
     auto const limit = static_cast<std::size_t>(search.limit);
     bool const more = rows.size() > limit;
     if (more) rows.resize(limit);
+    struct Total {
+        std::int64_t count{0};
+        std::int64_t bytes{0};
+    };
+    std::map<std::string_view, Total> totals;
+    for (auto const& [path, one] : checkpoints_) {
+        auto const run = runs_.find(path.run);
+        if (run == runs_.end()) continue;
+        auto& total = totals[run->second.session];
+        ++total.count;
+        total.bytes += one.size_bytes;
+    }
     send_json(*ask.answer, json_object([&](JsonOut& json) {
         json.key("sessions");
         json.open_array();
         for (auto const* row : rows) {
-            std::int64_t count = 0;
-            std::int64_t bytes = 0;
-            for (auto const& [path, one] : checkpoints_) {
-                auto const run = runs_.find(path.run);
-                if (run == runs_.end() || run->second.session != row->id) continue;
-                ++count;
-                bytes += one.size_bytes;
-            }
+            auto const [count, bytes] = totals[row->id];
             json.open_object();
             json.member("session_id", row->id);
             json.member("owner", "local");

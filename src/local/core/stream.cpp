@@ -1,4 +1,4 @@
-#include "local/core/core.hpp"
+#include "local/core/bodies.hpp"
 #include "local/core/json.hpp"
 #include "local/core/sampled.hpp"
 
@@ -13,14 +13,19 @@ void send_event(Answer& answer, std::string const& data) { answer.data("data: " 
 }  // namespace
 
 void Core::stream_sample(Ask& ask) {
-    auto const request = good(wire::server::decode_sample("stream_sample", body_of(ask)), 422);
+    read_sample(ask,
+                [this](Ask& asked, SampleRead read) { submit_stream(asked, std::move(read)); });
+}
+
+void Core::submit_stream(Ask& ask, SampleRead read) {
     if (!accepting()) throw Refused{503, "stream_sample: the server is stopping"};
-    if (request.options.num_samples != 1) {
+    if (read.request.options.num_samples != 1) {
         throw Refused{400, "stream_sample: num_samples is " +
-                               std::to_string(request.options.num_samples) +
+                               std::to_string(read.request.options.num_samples) +
                                "; a stream has one sample"};
     }
-    auto sample = prepare("stream_sample", request);
+    auto sample = prepare("stream_sample", std::move(read));
+    admit_sample("stream_sample", *sample);
     auto const& answer = ask.answer;
     sample->id = "stream:" + fresh_id();
     bool const bytes = bases_.at(sample->base).source.byte_level;
@@ -44,16 +49,16 @@ void Core::stream_sample(Ask& ask) {
                 json.member("error", outcome ? "the sample is gone" : outcome.error().what());
                 return;
             }
-            auto const& sequence = done->response.sequences.at(0);
+            auto const& sequence = done->result.sequences.at(0);
             json.member("finish_reason",
-                        sequence.stop_reason == StopReason::stop ? "stop" : "length");
+                        sequence.cause == engine::StopCause::stop ? "stop" : "length");
             json.member("total_tokens", sequence.tokens.size());
         }));
         answer->done();
     };
     answer->head(200, {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}},
                  std::nullopt);
-    drawings_[sample->id] = {.owner = "stream", .weights = sample->weights};
+    begin_drawing(*sample, "stream");
     answer->on_gone([this, alive = std::weak_ptr<bool>{alive_}, id = sample->id] {
         auto const living = alive.lock();
         if (living && *living) cancel_drawing(id);

@@ -1,6 +1,7 @@
 #include "engine/memory.hpp"
-#include "local/core/core.hpp"
+#include "local/core/bodies.hpp"
 #include "local/core/data.hpp"
+#include "local/core/internals.hpp"
 #include "local/core/json.hpp"
 #include "wire/json_scan.hpp"
 #include "wire/server_answers.hpp"
@@ -18,15 +19,7 @@ namespace tinkxx::local {
 using wire::JsonOut;
 namespace ws = wire::server;
 
-namespace {
-
-/// The model and the number of a request, whatever the rest of its body is like.
-struct StepName {
-    std::string model_id{};
-    std::optional<std::int64_t> seq_id{};
-};
-
-StepName name_of(std::string_view body, bool protobuf) {
+StepName name_of_step(std::string_view body, bool protobuf) {
     StepName out;
     if (protobuf) {
         try {
@@ -61,14 +54,6 @@ StepName name_of(std::string_view body, bool protobuf) {
 
 bool is_protobuf(Ask const& ask) {
     return ask.header("Content-Type").find("protobuf") != std::string_view::npos;
-}
-
-}  // namespace
-
-void Core::unreadable_step(Ask const& ask, std::string const& body) {
-    // Its number will not come again, unless in another form.
-    auto const name = name_of(body, is_protobuf(ask));
-    refuse_step(name.model_id, name.seq_id);
 }
 
 Core::Model& Core::model(std::string_view operation, std::string const& id) {
@@ -139,8 +124,13 @@ void Core::broken(std::string const& model_id, std::string const& request_id, Er
 }
 
 void Core::create_model(Ask& ask) {
+    with_json(
+        ask, [](std::string body) { return ws::decode_create_model(body); },
+        [this](Ask& asked, ws::CreateModel request) { make_model(asked, std::move(request)); });
+}
+
+void Core::make_model(Ask& ask, ws::CreateModel request) {
     if (!accepting()) throw Refused{503, "create_model: the server is stopping"};
-    auto request = good(ws::decode_create_model(body_of(ask)), 422);
     auto& owner = session("create_model", request.session_id);
     auto const id = owner.row.id + ":train:" + std::to_string(request.model_seq_id);
     Fingerprint print;
@@ -158,6 +148,7 @@ void Core::create_model(Ask& ask) {
                                " is gone: it was unloaded, or the server has started anew since; "
                                "use the next model_seq_id"};
     }
+    check_new_run("create_model", owner.row.id, request.user_metadata);
     auto const& base = this->base("create_model", request.base_model);
     if (request.optimizer != "adamw") {
         throw Refused{400, "create_model: the optimizer " + request.optimizer.substr(0, 64) +
@@ -215,13 +206,30 @@ void Core::create_model(Ask& ask) {
     promise(ask, request_id, id);
 }
 
+void Core::check_new_run(std::string_view operation, std::string const& session,
+                         Texts const& metadata) const {
+    std::size_t bytes = 0;
+    for (auto const& [name, text] : metadata) bytes += name.size() + text.size();
+    check_metadata(operation, bytes);
+    auto const first = runs_.lower_bound(session + ":");
+    std::size_t have = 0;
+    for (auto at = first; at != runs_.end() && at->first.starts_with(session + ":"); ++at) ++have;
+    count_part(operation, session, "models", have);
+}
+
 void Core::unload(std::string const& model_id) {
     auto const found = models_.find(model_id);
     if (found == models_.end()) return;
     auto const early = std::move(found->second.early);
+    auto const unordered = std::move(found->second.unordered);
     model_bytes_ -= found->second.bytes;
     auto const seen = std::move(found->second.seen);
     models_.erase(found);
+    for (auto const& [request_id, step] : unordered) {
+        broken(model_id, request_id,
+               "the model was unloaded before this request could be carried out",
+               ErrorCategory::user);
+    }
     for (auto const& [seq, step] : early) {
         broken(model_id, seen.at(seq).request_id,
                "the model was unloaded before this request could be carried out",
@@ -233,23 +241,31 @@ void Core::unload(std::string const& model_id) {
 }
 
 void Core::unload_model(Ask& ask) {
-    auto const id = good(ws::decode_text("unload_model", body_of(ask), "model_id"), 422);
-    auto const request_id = id + ":unload";
-    if (!futures_->contains(request_id)) {
-        (void)model("unload_model", id);
-        futures_->add(request_id, Form::json, id);
-        unload(id);
-        futures_->complete(request_id, json_object([&](JsonOut& json) {
-                               json.member("model_id", id);
-                               json.member("type", "unload_model");
-                           }),
-                           {});
-    }
-    promise(ask, request_id, id);
+    with_json(
+        ask, [](std::string body) { return ws::decode_text("unload_model", body, "model_id"); },
+        [this](Ask& asked, std::string const& id) {
+            auto const request_id = id + ":unload";
+            if (!futures_->contains(request_id)) {
+                (void)model("unload_model", id);
+                futures_->add(request_id, Form::json, id);
+                unload(id);
+                futures_->complete(request_id, json_object([&](JsonOut& json) {
+                                       json.member("model_id", id);
+                                       json.member("type", "unload_model");
+                                   }),
+                                   {});
+            }
+            promise(asked, request_id, id);
+        });
 }
 
 void Core::get_info(Ask& ask) {
-    auto const id = good(ws::decode_text("get_info", body_of(ask), "model_id"), 422);
+    with_json(
+        ask, [](std::string body) { return ws::decode_text("get_info", body, "model_id"); },
+        [this](Ask& asked, std::string const& id) { send_info(asked, id); });
+}
+
+void Core::send_info(Ask& ask, std::string const& id) {
     (void)model("get_info", id);
     auto const& run = runs_.at(id);
     touch_session(run.session);
@@ -277,7 +293,7 @@ void Core::get_info(Ask& ask) {
 // Requests in the order of their numbers --------------------------------------------------------
 
 void Core::accept_step(Ask& ask, std::string const& model_id, std::optional<std::int64_t> seq_id,
-                       Fingerprint const& fingerprint, Form form, Step step) {
+                       Fingerprint const& fingerprint, Form form, std::size_t bytes, Step step) {
     auto const what = std::string{ask.operation} + ": ";
     auto& model = this->model(ask.operation, model_id);
     auto& run = runs_.at(model_id);
@@ -310,8 +326,7 @@ void Core::accept_step(Ask& ask, std::string const& model_id, std::optional<std:
                           " requests pending, which is the limit; wait for some of them",
                       std::chrono::milliseconds{500}};
     }
-    auto const size = ask.body_bytes;
-    if (!awaited && pending_bytes_ > 0 && pending_bytes_ + size > options_.limits.pending_bytes) {
+    if (!awaited && pending_bytes_ > 0 && pending_bytes_ + bytes > options_.limits.pending_bytes) {
         throw Refused{429,
                       what + "training data of " + std::to_string(pending_bytes_) +
                           " bytes are pending, and the limit is " +
@@ -323,19 +338,24 @@ void Core::accept_step(Ask& ask, std::string const& model_id, std::optional<std:
         (seq_id ? std::to_string(*seq_id) : "n" + std::to_string(++model.unnumbered));
     futures_->add(request_id, form, model_id);
     ++model.pending;
-    pending_bytes_ += size;
-    step_bytes_[request_id] = size;
+    pending_bytes_ += bytes;
+    step_bytes_[request_id] = bytes;
     promise(ask, request_id, model_id);
-    if (!seq_id) return step(request_id);
+    if (!seq_id) return run_unordered(model, request_id, std::move(step));
     model.seen[*seq_id] = {fingerprint, request_id};
     if (*seq_id < model.next) {
         // Sent again in another form after it had been refused.
         model.refused.erase(*seq_id);
-        return step(request_id);
+        return run_unordered(model, request_id, std::move(step));
     }
     model.refused.erase(*seq_id);
     model.early.emplace(*seq_id, std::move(step));
     run_steps(model);
+}
+
+void Core::run_unordered(Model& model, std::string const& request_id, Step step) {
+    if (!model.held) return step(request_id);
+    model.unordered.emplace_back(request_id, std::move(step));
 }
 
 void Core::run_steps(Model& model) {
@@ -344,6 +364,13 @@ void Core::run_steps(Model& model) {
         auto const found = models_.find(id);
         if (found == models_.end()) return;
         auto& here = found->second;
+        if (here.held) return;
+        if (!here.unordered.empty()) {
+            auto [request_id, step] = std::move(here.unordered.front());
+            here.unordered.erase(here.unordered.begin());
+            step(request_id);
+            continue;
+        }
         auto const first = here.early.begin();
         if (first != here.early.end() && first->first == here.next) {
             auto step = std::move(first->second);
@@ -351,6 +378,9 @@ void Core::run_steps(Model& model) {
             auto const request_id = here.seen.at(here.next).request_id;
             ++here.next;
             here.gap_since.reset();
+            // Clients repeat a request for minutes, in which no model takes so many steps.
+            constexpr std::int64_t remembered = 10'000;
+            here.seen.erase(here.seen.begin(), here.seen.lower_bound(here.next - remembered));
             step(request_id);
         } else if (here.refused.contains(here.next)) {
             ++here.next;
@@ -370,34 +400,44 @@ void Core::refuse_step(std::string const& model_id, std::optional<std::int64_t> 
     if (found == models_.end() || !seq_id) return;
     auto& model = found->second;
     if (*seq_id < model.next || model.seen.contains(*seq_id)) return;
+    // Nobody is so far ahead of himself.
+    constexpr std::int64_t ahead = 100'000;
+    if (*seq_id - model.next > ahead) return;
     model.refused.insert(*seq_id);
     run_steps(model);
 }
 
 // Steps -----------------------------------------------------------------------------------------
 
-void Core::forward_backward(Ask& ask) {
-    auto const body = body_of(ask);
-    bool const protobuf = is_protobuf(ask);
-    submit_pass(ask, read_step(ask, body, [protobuf](std::string const& text) {
-                    return protobuf ? ws::decode_forward_backward_proto(text)
-                                    : ws::decode_forward_backward("forward_backward", text);
-                }));
-}
+/// A forward or backward pass as it was read.
+struct Core::Pass {
+    std::string model_id{};
+    std::optional<std::int64_t> seq_id{};
+    std::string loss_fn{};
+    bool forward_only{false};
+    Fingerprint print{};
+    /// Why not, if the engine cannot compute it.
+    Result<Batch> batch{Batch{}};
+    std::size_t bytes{0};
+};
 
-void Core::forward(Ask& ask) {
-    if (is_protobuf(ask)) {
-        throw Refused{415,
-                      "forward: send JSON, or protobuf with forward_only to "
-                      "forward_backward"};
+namespace {
+
+/// What a batch holds in memory, and what its result will.
+std::size_t held_bytes(Batch const& batch) {
+    std::size_t bytes = 0;
+    for (auto const& datum : batch.data) {
+        bytes += sizeof datum + datum.tokens.size() * sizeof(datum.tokens[0]) +
+                 datum.targets.size() * sizeof(datum.targets[0]);
+        bytes += (datum.weights.size() + datum.logprobs.size() + datum.advantages.size()) *
+                 sizeof(float);
+        // Log-probabilities and losses of all targets.
+        bytes += 2 * datum.targets.size() * sizeof(float);
     }
-    auto const body = body_of(ask);
-    submit_pass(ask, read_step(ask, body, [](std::string const& text) {
-                    return ws::decode_forward_backward("forward", text);
-                }));
+    return bytes;
 }
 
-void Core::submit_pass(Ask& ask, ws::ForwardBackward request) {
+Fingerprint print_of(ws::ForwardBackward const& request) {
     Fingerprint print;
     print.add("pass").add(request.forward_only).add(request.loss_fn);
     for (auto const& [name, value] : request.config) {
@@ -406,32 +446,73 @@ void Core::submit_pass(Ask& ask, ws::ForwardBackward request) {
     }
     print.add(std::uint64_t{request.data.size()});
     for (auto const& datum : request.data) print.add(datum);
+    return print;
+}
 
-    auto const model_id = request.model_id;
-    auto const seq_id = request.seq_id;
-    auto const most = options_.limits.prompt_tokens == 0 ? std::numeric_limits<std::size_t>::max()
-                                                         : options_.limits.prompt_tokens;
-    auto batch = to_batch(request, most);
-    request.data.clear();
+}  // namespace
+
+void Core::read_pass(Ask& ask, std::string_view operation, bool protobuf) {
+    BatchLimits most{.cells = options_.limits.batch_cells};
+    for (auto const& [name, base] : bases_) {
+        most.tokens = std::max(most.tokens, engine::wide(base.config.max_positions));
+        most.columns = std::max(most.columns, engine::wide(base.config.vocab_size));
+    }
+    if (options_.limits.prompt_tokens > 0) {
+        most.tokens = std::min(most.tokens, options_.limits.prompt_tokens);
+    }
+    with_step(
+        ask, most_bytes(ask),
+        [operation = std::string{operation}, protobuf,
+         most](std::string_view body) -> Result<Pass> {
+            auto request = protobuf ? ws::decode_forward_backward_proto(body)
+                                    : ws::decode_forward_backward(operation, body);
+            if (!request) return request.error();
+            Pass pass{.model_id = std::move(request->model_id),
+                      .seq_id = request->seq_id,
+                      .loss_fn = request->loss_fn,
+                      .forward_only = request->forward_only,
+                      .print = print_of(*request)};
+            try {
+                pass.batch = to_batch(*request, most);
+            } catch (Error const& error) {
+                pass.batch = error;
+            }
+            if (pass.batch) pass.bytes = held_bytes(*pass.batch);
+            return pass;
+        },
+        [this](Ask& asked, Pass pass) { submit_pass(asked, std::move(pass)); });
+}
+
+void Core::forward_backward(Ask& ask) { read_pass(ask, "forward_backward", is_protobuf(ask)); }
+
+void Core::forward(Ask& ask) {
+    if (is_protobuf(ask)) {
+        throw Refused{415,
+                      "forward: send JSON, or protobuf with forward_only to "
+                      "forward_backward"};
+    }
+    read_pass(ask, "forward", false);
+}
+
+void Core::submit_pass(Ask& ask, Pass pass) {
+    auto const model_id = pass.model_id;
+    auto const bytes = pass.bytes;
     accept_step(
-        ask, model_id, seq_id, print, Form::forward_backward,
-        [this, model_id, request = std::move(request),
-         batch = std::move(batch)](std::string const& request_id) mutable {
+        ask, model_id, pass.seq_id, pass.print, Form::forward_backward, bytes,
+        [this, model_id, bytes, forward_only = pass.forward_only, loss = pass.loss_fn,
+         batch = std::move(pass.batch)](std::string const& request_id) mutable {
             if (!batch) return broken(model_id, request_id, batch.error());
-            auto const tokens = batch->tokens;
-            auto done = [this, model_id, request_id, tokens, loss_fn = request.loss_fn,
-                         columns = std::move(batch->columns)](Result<engine::BatchResult> result) {
+            auto done = [this, model_id, request_id, bytes, tokens = batch->tokens, loss,
+                         columns = std::move(batch->columns)](
+                            Result<engine::BatchResult> result) mutable {
                 if (!result) return broken(model_id, request_id, result.error());
-                std::vector<Change> changes;
-                auto const& run = runs_.at(model_id);
-                count_tokens(changes, run.session, run.base_model, "training", false, tokens);
-                counters_.add("tinkxx_trained_tokens_total", {}, tokens);
-                kept(model_id, request_id,
-                     ws::encode_forward_backward_proto(
-                         to_output(loss_fn, columns, *std::move(result))),
-                     std::move(changes));
+                passed(model_id, request_id, tokens, bytes,
+                       [loss, columns = std::move(columns), result = *std::move(result)]() mutable {
+                           return ws::encode_forward_backward_proto(
+                               to_output(loss, columns, std::move(result)));
+                       });
             };
-            if (request.forward_only) {
+            if (forward_only) {
                 engine_->submit(
                     engine::Forward{
                         .adapter = model_id, .data = std::move(batch->data), .loss = batch->loss},
@@ -445,14 +526,36 @@ void Core::submit_pass(Ask& ask, ws::ForwardBackward request) {
         });
 }
 
+void Core::passed(std::string const& model_id, std::string const& request_id, std::size_t tokens,
+                  std::size_t bytes, tinkxx::detail::UniqueFunction<std::string()> encode) {
+    auto keep = [this, model_id, request_id, tokens](std::string payload) {
+        std::vector<Change> changes;
+        if (auto const run = runs_.find(model_id); run != runs_.end()) {
+            count_tokens(changes, run->second.session, run->second.base_model, "training", false,
+                         tokens);
+        }
+        counters_.add("tinkxx_trained_tokens_total", {}, tokens);
+        kept(model_id, request_id, std::move(payload), std::move(changes));
+    };
+    if (bytes <= loop_result_bytes) return keep(encode());
+    auto const payload = std::make_shared<std::string>();
+    elsewhere(
+        bytes, [payload, encode = std::move(encode)]() mutable { *payload = encode(); },
+        [payload, keep = std::move(keep)]() mutable { keep(std::move(*payload)); });
+}
+
 void Core::optim_step(Ask& ask) {
-    auto const body = body_of(ask);
-    auto const request = read_step(ask, body, ws::decode_optim_step);
+    with_step(
+        ask, small_json, [](std::string_view body) { return ws::decode_optim_step(body); },
+        [this](Ask& asked, ws::OptimStep request) { submit_step(asked, std::move(request)); });
+}
+
+void Core::submit_step(Ask& ask, ws::OptimStep request) {
     auto const& adam = request.adam;
     Fingerprint print;
     print.add("optim_step").add(request.optimizer).add(adam.learning_rate).add(adam.beta1);
     print.add(adam.beta2).add(adam.eps).add(adam.weight_decay).add(adam.grad_clip_norm);
-    accept_step(ask, request.model_id, request.seq_id, print, Form::json,
+    accept_step(ask, request.model_id, request.seq_id, print, Form::json, 0,
                 [this, request](std::string const& request_id) {
                     auto const& model_id = request.model_id;
                     if (request.optimizer != "adamw") {

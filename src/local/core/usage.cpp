@@ -17,6 +17,7 @@ namespace {
 using namespace std::chrono;
 
 constexpr std::size_t most_events = 10'000;
+constexpr std::size_t most_counts = 100'000;
 
 /// A count of tokens and what it counts, as its key names it.
 struct Count {
@@ -70,11 +71,15 @@ void Core::count_tokens(std::vector<Change>& changes, std::string const& session
     changes.push_back({Table::usage, std::move(key), std::to_string(total)});
 }
 
-void Core::note_event(std::vector<Change>& changes, std::string_view event,
-                      std::string const& path) {
+tinkxx::detail::UniqueFunction<void()> Core::note_event(std::vector<Change>& changes,
+                                                        std::string_view event,
+                                                        std::string const& path) {
+    auto const key_of_event = [](std::int64_t number) {
+        auto key = std::to_string(number);
+        key.insert(0, 12 - std::min<std::size_t>(12, key.size()), '0');
+        return key;
+    };
     auto const number = next_event_++;
-    auto key = std::to_string(number);
-    key.insert(0, 12 - std::min<std::size_t>(12, key.size()), '0');
     auto text = json_object([&](JsonOut& json) {
         json.member("timestamp", iso_time(scheduler_.wall()));
         json.member("event", event);
@@ -84,13 +89,25 @@ void Core::note_event(std::vector<Change>& changes, std::string_view event,
         json.close_object();
         json.member("tinker_path", path);
     });
-    events_.emplace_back(number, text);
-    changes.push_back({Table::audit, std::move(key), std::move(text)});
-    if (events_.size() <= most_events) return;
-    auto old = std::to_string(events_.front().first);
-    old.insert(0, 12 - std::min<std::size_t>(12, old.size()), '0');
-    events_.pop_front();
-    changes.push_back({Table::audit, std::move(old), std::nullopt});
+    changes.push_back({Table::audit, key_of_event(number), text});
+    return [this, number, text = std::move(text), key_of_event]() mutable {
+        events_.emplace_back(number, std::move(text));
+        std::vector<Change> old;
+        for (; events_.size() > most_events; events_.pop_front()) {
+            old.push_back({Table::audit, key_of_event(events_.front().first), std::nullopt});
+        }
+        store_->write(std::move(old));
+    };
+}
+
+void Core::forget_usage() {
+    // The oldest hours come first.
+    std::vector<Change> old;
+    while (usage_.size() > most_counts && old.size() < 1000) {
+        old.push_back({Table::usage, usage_.begin()->first, std::nullopt});
+        usage_.erase(usage_.begin());
+    }
+    store_->write(std::move(old));
 }
 
 void Core::audit(Ask& ask) {

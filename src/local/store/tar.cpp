@@ -1,10 +1,11 @@
 #include "local/store/tar.hpp"
 
+#include "local/store/files.hpp"
+
 #include <archive.h>
 #include <archive_entry.h>
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <system_error>
 
@@ -43,11 +44,10 @@ struct TarStream::Impl {
     std::unique_ptr<archive, FreeArchive> out{};
     std::vector<File> files{};
     std::size_t at{0};
-    std::optional<std::ifstream> current{};
+    std::optional<Descriptor> current{};
     std::int64_t left{0};
     std::time_t time{0};
     bool closed{false};
-    std::string chunk{};
 };
 
 TarStream::TarStream(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
@@ -58,17 +58,16 @@ Result<std::unique_ptr<TarStream>> TarStream::open(std::filesystem::path const& 
                                                    WallTime time) {
     auto impl = std::make_unique<Impl>();
     impl->time = std::chrono::system_clock::to_time_t(time);
-    impl->chunk.resize(std::size_t{256} << 10U);
-    std::error_code error;
-    for (auto const& entry : std::filesystem::directory_iterator{folder, error}) {
-        if (!entry.is_regular_file(error)) continue;
-        auto const size = entry.file_size(error);
-        if (error) break;
-        impl->files.push_back({.name = entry.path().filename().string(),
-                               .path = entry.path(),
-                               .size = static_cast<std::int64_t>(size)});
+    auto const entries = list_folder(folder);
+    if (!entries) return failed(entries.error().what());
+    for (auto const& [name, kind] : *entries) {
+        if (kind != EntryKind::file || name.front() == own_file_prefix) continue;
+        auto const file = open_regular(folder / name);
+        if (!file) return failed(file.error().what());
+        impl->files.push_back({.name = name,
+                               .path = folder / name,
+                               .size = static_cast<std::int64_t>(file_bytes(*file))});
     }
-    if (error) return failed(folder.string() + " cannot be read: " + error.message());
     for (auto& name : markers) impl->files.push_back({.name = std::move(name)});
     std::ranges::sort(impl->files, {}, &Impl::File::name);
     impl->out.reset(archive_write_new());
@@ -87,19 +86,17 @@ Result<std::string> TarStream::next() {
     auto const broken = [&] { return failed(archive_error_string(out)); };
     while (impl.bytes.empty() && !impl.closed) {
         if (impl.current) {
-            auto const want =
-                std::min<std::int64_t>(impl.left, static_cast<std::int64_t>(impl.chunk.size()));
-            if (want == 0) {
+            if (impl.left == 0) {
                 impl.current.reset();
                 continue;
             }
-            impl.current->read(impl.chunk.data(), want);
-            if (impl.current->gcount() != want) {
-                return failed(impl.files[impl.at - 1].name + " ended early");
-            }
-            impl.left -= want;
-            if (archive_write_data(out, impl.chunk.data(), static_cast<std::size_t>(want)) !=
-                want) {
+            auto const& name = impl.files[impl.at - 1].name;
+            auto piece = read_piece(*impl.current, name);
+            if (!piece) return failed(piece.error().what());
+            if (piece->empty()) return failed(name + " ended early");
+            auto const size = std::min(impl.left, static_cast<std::int64_t>(piece->size()));
+            impl.left -= size;
+            if (archive_write_data(out, piece->data(), static_cast<std::size_t>(size)) != size) {
                 return broken();
             }
         } else if (impl.at < impl.files.size()) {
@@ -112,8 +109,9 @@ Result<std::string> TarStream::next() {
             archive_entry_set_mtime(entry.get(), impl.time, 0);
             if (archive_write_header(out, entry.get()) != ARCHIVE_OK) return broken();
             if (file.path.empty()) continue;
-            impl.current.emplace(file.path, std::ios::binary);
-            if (!*impl.current) return failed(file.name + " cannot be read any more");
+            auto opened = open_regular(file.path);
+            if (!opened) return failed(opened.error().what());
+            impl.current.emplace(*std::move(opened));
             impl.left = file.size;
         } else {
             if (archive_write_close(out) != ARCHIVE_OK) return broken();

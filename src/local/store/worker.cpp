@@ -18,14 +18,16 @@ struct Piece {
 
 class ThreadWorker final : public Worker {
 public:
-    explicit ThreadWorker(Scheduler& scheduler)
-        : scheduler_{scheduler}, thread_{[this] { serve(); }} {}
+    ThreadWorker(Scheduler& scheduler, Rest rest)
+        : scheduler_{scheduler}, rest_{rest}, thread_{[this] { serve(); }} {}
 
     ~ThreadWorker() override {
         alive_->store(false);
+        std::deque<Piece> dropped;  // ends here, outside of the lock
         {
             std::lock_guard const lock{mutex_};
             stop_ = true;
+            if (rest_ == Rest::drop) dropped.swap(pieces_);
         }
         woken_.notify_one();
         thread_.join();
@@ -59,6 +61,7 @@ private:
     }
 
     Scheduler& scheduler_;
+    Rest const rest_;
     /// Read by tasks that may run after the worker is gone.
     std::shared_ptr<std::atomic<bool>> alive_{std::make_shared<std::atomic<bool>>(true)};
     std::mutex mutex_{};
@@ -72,9 +75,10 @@ private:
 /// Takes a turn of the loop for each piece and another to tell of it, as if it were elsewhere.
 class LoopWorker final : public Worker {
 public:
-    explicit LoopWorker(Scheduler& scheduler) : scheduler_{scheduler} {}
+    LoopWorker(Scheduler& scheduler, Rest rest) : scheduler_{scheduler}, rest_{rest} {}
     ~LoopWorker() override {
         *alive_ = false;
+        if (rest_ == Rest::drop) return;
         for (auto& piece : pieces_) piece.work();
     }
 
@@ -96,18 +100,19 @@ private:
     }
 
     Scheduler& scheduler_;
+    Rest const rest_;
     std::shared_ptr<bool> alive_{std::make_shared<bool>(true)};
     std::deque<Piece> pieces_{};
 };
 
 }  // namespace
 
-std::unique_ptr<Worker> thread_worker(Scheduler& scheduler) {
-    return std::make_unique<ThreadWorker>(scheduler);
+std::unique_ptr<Worker> thread_worker(Scheduler& scheduler, Rest rest) {
+    return std::make_unique<ThreadWorker>(scheduler, rest);
 }
 
-std::unique_ptr<Worker> loop_worker(Scheduler& scheduler) {
-    return std::make_unique<LoopWorker>(scheduler);
+std::unique_ptr<Worker> loop_worker(Scheduler& scheduler, Rest rest) {
+    return std::make_unique<LoopWorker>(scheduler, rest);
 }
 
 }  // namespace tinkxx::local

@@ -2,13 +2,20 @@
 
 #include <tinkxx/scheduler.hpp>
 
+#include <cstdint>
 #include <memory>
 
 namespace tinkxx::local {
 
-/// Does what may block, such as writing to a disk, one piece after the other. Loop thread.
+/// What becomes of the work that is still waiting when a worker ends.
+enum class Rest : std::uint8_t {
+    finish,  ///< it is done first
+    drop,
+};
+
+/// Does what may block or take long, one piece after the other. Loop thread.
 ///
-/// Destroying it does first what is still waiting; nobody is told any more.
+/// Once it is destroyed nobody is told any more. Work must not throw.
 class Worker {
 public:
     virtual ~Worker() = default;
@@ -17,8 +24,8 @@ public:
 };
 
 /// A worker with a thread of its own. The scheduler must outlive it.
-[[nodiscard]] std::unique_ptr<Worker> thread_worker(Scheduler& scheduler);
+[[nodiscard]] std::unique_ptr<Worker> thread_worker(Scheduler& scheduler, Rest rest);
 /// One that works on the loop itself, so that a simulation has but one thread.
-[[nodiscard]] std::unique_ptr<Worker> loop_worker(Scheduler& scheduler);
+[[nodiscard]] std::unique_ptr<Worker> loop_worker(Scheduler& scheduler, Rest rest);
 
 }  // namespace tinkxx::local

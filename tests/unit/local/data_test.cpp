@@ -84,6 +84,8 @@ std::vector<Bad> bad_batches() {
     };
 }
 
+constexpr BatchLimits limits{.tokens = 100, .columns = 1000, .cells = 10'000};
+
 class BadBatches : public ::testing::TestWithParam<Bad> {};
 INSTANTIATE_TEST_SUITE_P(, BadBatches, ::testing::ValuesIn(bad_batches()),
                          [](auto const& each) { return each.param.name; });
@@ -91,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(, BadBatches, ::testing::ValuesIn(bad_batches()),
 TEST_P(BadBatches, AreRefusedByPlaceAndReason) {
     auto spoilt = request();
     GetParam().spoil(spoilt);
-    auto const batch = to_batch(spoilt, 100);
+    auto const batch = to_batch(spoilt, limits);
     ASSERT_FALSE(batch);
     EXPECT_EQ(batch.error().kind(), ErrorKind::validation);
     EXPECT_EQ(batch.error().category(), ErrorCategory::user);
@@ -108,7 +110,7 @@ TEST(Batches, NameTheOutputOfEachLoss) {
                                      {"dro", "DroLossReturn"}}) {
         auto asked = request(loss);
         if (asked.loss_fn == "dro") asked.config["beta"] = 0.05;
-        auto const batch = to_batch(asked, 100);
+        auto const batch = to_batch(asked, limits);
         ASSERT_TRUE(batch) << batch.error().what();
         EXPECT_EQ(batch->tokens, 3U);
         EXPECT_EQ(to_output(loss, batch->columns, {}).loss_fn_output_type, type);
@@ -123,7 +125,7 @@ TEST(Batches, TakeSeveralTargetsForEachToken) {
     wide.data[0].loss_fn_inputs.set(
         "weights",
         TensorData{.data = std::vector<float>(6, 0.5F), .shape = std::vector<std::int64_t>{3, 2}});
-    auto const batch = to_batch(wide, 100);
+    auto const batch = to_batch(wide, limits);
     ASSERT_TRUE(batch) << batch.error().what();
     EXPECT_EQ(batch->columns, std::vector<std::size_t>{2});
     EXPECT_EQ(batch->data[0].targets_per_token, 2U);

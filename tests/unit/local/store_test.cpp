@@ -201,7 +201,11 @@ TEST_F(Kept, NothingHalfWrittenIsEverListed) {
     (void)save("save_weights", save_body(model, 1, "whole"));
     restart_server();
     // As a save would leave it that was killed before its row was safe.
-    std::filesystem::create_directories(server_options.home / "checkpoints" / "99-half");
+    auto const id = look_at_home(server_options.home).value().id.substr(0, 8);
+    auto const place = server_options.home / "checkpoints";
+    std::filesystem::create_directories(place / (".tinkxx-" + id + "-saving-99-half"));
+    std::filesystem::create_directories(place / (".tinkxx-" + id + "-saving-98-half.tmp-1-0"));
+    std::filesystem::create_directories(place / (".tinkxx-" + id + "-removing-97-gone"));
     EXPECT_THAT(checkpoints(), SizeIs(1));
     run();
     EXPECT_EQ(folders(), 1U);
@@ -356,13 +360,13 @@ TEST_F(Kept, ACopyIsMadeOnceForEachKey) {
 
 TEST(LocalHome, IsForOneServerAtATime) {
     TemporaryFolder const folder;
-    auto const first = Home::open(folder.path());
+    auto const first = Home::open(folder.path(), "0123456789abcdef");
     ASSERT_TRUE(first);
-    auto const second = Home::open(folder.path());
+    auto const second = Home::open(folder.path(), "0123456789abcdef");
     ASSERT_FALSE(second);
     EXPECT_THAT(second.error().what(), HasSubstr("in use by another server (process "));
     EXPECT_THAT(second.error().what(), HasSubstr("name another"));
-    auto const nowhere = Home::open("/proc/nothing/here");
+    auto const nowhere = Home::open("/proc/nothing/here", "0123456789abcdef");
     ASSERT_FALSE(nowhere);
     EXPECT_EQ(nowhere.error().field(), "home");
 }
@@ -370,7 +374,7 @@ TEST(LocalHome, IsForOneServerAtATime) {
 TEST(LocalHome, WithoutANameIsGoneInTheEnd) {
     std::filesystem::path place;
     {
-        auto const home = Home::open({});
+        auto const home = Home::open({}, "0123456789abcdef");
         ASSERT_TRUE(home);
         place = (*home)->folder();
         EXPECT_TRUE(std::filesystem::exists(place));
@@ -380,14 +384,15 @@ TEST(LocalHome, WithoutANameIsGoneInTheEnd) {
 
 TEST(LocalDatabase, ChangesAllOrNothing) {
     TemporaryFolder const folder;
-    auto database = Database::open(folder.path() / "db", Durability::process).value();
+    DatabaseOptions const options{.durability = Durability::process, .home_id = "0123456789abcdef"};
+    auto database = Database::open(folder.path() / "db", options).value();
     database->commit(std::vector<Change>{{Table::run, "b", "2"}, {Table::run, "a", "1"}}).value();
     database->commit(std::vector<Change>{{Table::run, "b", std::nullopt}, {Table::run, "a", "3"}})
         .value();
     EXPECT_THAT(database->all(Table::run).value(), ElementsAre(::testing::Pair("a", "3")));
     EXPECT_FALSE(database->find(Table::run, "b").value().has_value());
     std::ofstream{folder.path() / "noise"} << std::string(4096, 'x');
-    auto const broken = Database::open(folder.path() / "noise", Durability::process);
+    auto const broken = Database::open(folder.path() / "noise", options);
     ASSERT_FALSE(broken);
     EXPECT_THAT(broken.error().what(), HasSubstr("not a database"));
 }

@@ -97,7 +97,7 @@ TEST_F(TrainingOrder, TakesTheOneWhoseTurnItIsHoweverManyWait) {
 
 TEST_F(TrainingOrder, AsksClientsToWaitWithMoreDataThanItHolds) {
     restart_server();
-    server_options.limits.pending_bytes = 500;
+    server_options.limits.pending_bytes = 300;
     session = new_session();
     model = new_model(session);
     EXPECT_EQ(post("forward_backward", pass_body(model, 2)).status, 200);
