@@ -162,6 +162,8 @@ private:
         std::optional<TimePoint> gap_since{};
         /// What it is loaded from is being checked; steps wait.
         bool held{false};
+        /// It is unloaded once it is held no longer, after what was asked of it before.
+        bool ending{false};
         /// Steps without a number, or with one that had its turn, that wait for it.
         std::vector<std::pair<std::string, Step>> unordered{};
         std::size_t pending{0};
@@ -338,10 +340,8 @@ private:
     void retire_folder(std::string const& folder);
     void forget_checkpoint(std::shared_ptr<Answer> const& answer, TinkerPath const& path,
                            std::string_view event, std::shared_ptr<Turn> turn);
-    /// Checks the files of a checkpoint, then has the engine load it if that is still `wanted`, and
-    /// calls `submitted`.
-    void load_adapter(engine::LoadAdapter job, std::string name, FileMarks files,
-                      std::function<bool()> wanted, Task submitted,
+    /// Checks the files of a checkpoint, has the engine load it, and calls `submitted`.
+    void load_adapter(engine::LoadAdapter job, std::string name, FileMarks files, Task submitted,
                       engine::Done<engine::AdapterInfo> done);
     [[nodiscard]] std::optional<WallTime> expiry(std::string_view operation,
                                                  std::optional<std::int64_t> ttl) const;

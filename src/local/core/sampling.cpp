@@ -758,7 +758,7 @@ void Core::load_drawn(std::string const& key) {
     drawn_bytes_ += drawn.bytes;
     load_adapter(
         {.adapter = key, .model = drawn.base, .folder = home_->place(drawn.folder)}, drawn.name,
-        drawn.files, [] { return true; }, [] {},
+        drawn.files, [] {},
         [this, key](Result<engine::AdapterInfo> const& loaded) {
             auto& here = drawn_.at(key);
             auto waiting = std::exchange(here.waiting, {});

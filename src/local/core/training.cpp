@@ -58,7 +58,7 @@ bool is_protobuf(Ask const& ask) {
 
 Core::Model& Core::model(std::string_view operation, std::string const& id) {
     auto const found = models_.find(id);
-    if (found != models_.end()) return found->second;
+    if (found != models_.end() && !found->second.ending) return found->second;
     auto const run = runs_.find(id);
     auto const what = std::string{operation} + ": ";
     if (run == runs_.end()) {
@@ -220,6 +220,10 @@ void Core::check_new_run(std::string_view operation, std::string const& session,
 void Core::unload(std::string const& model_id) {
     auto const found = models_.find(model_id);
     if (found == models_.end()) return;
+    if (found->second.held) {
+        found->second.ending = true;
+        return;
+    }
     auto const early = std::move(found->second.early);
     auto const unordered = std::move(found->second.unordered);
     model_bytes_ -= found->second.bytes;

@@ -34,12 +34,6 @@ std::string loaded_answer(std::string const& path, std::string const& model_id) 
     });
 }
 
-Error gone() {
-    return Error{ErrorDetails{.kind = ErrorKind::request_failed,
-                              .message = "load_weights: the model was unloaded meanwhile",
-                              .category = ErrorCategory::user}};
-}
-
 }  // namespace
 
 /// A save on its way.
@@ -405,8 +399,7 @@ void Core::retire_folder(std::string const& folder) {
 }
 
 void Core::load_adapter(engine::LoadAdapter job, std::string name, FileMarks files,
-                        std::function<bool()> wanted, Task submitted,
-                        engine::Done<engine::AdapterInfo> done) {
+                        Task submitted, engine::Done<engine::AdapterInfo> done) {
     auto const damaged = [name](Error const& why) {
         return Error{ErrorDetails{.kind = ErrorKind::request_failed,
                                   .message = "the checkpoint " + name +
@@ -414,10 +407,10 @@ void Core::load_adapter(engine::LoadAdapter job, std::string name, FileMarks fil
                                              why.what() + "; save it again, or restore its folder",
                                   .category = ErrorCategory::server}};
     };
-    auto go_on = [this, job, damaged, wanted = std::move(wanted), submitted = std::move(submitted),
+    auto go_on = [this, job, damaged, submitted = std::move(submitted),
                   done = std::move(done)](Result<void> const& whole) mutable {
-        if (!whole || !wanted()) {
-            done(whole ? gone() : damaged(whole.error()));
+        if (!whole) {
+            done(damaged(whole.error()));
             return submitted();
         }
         engine_->submit(std::move(job), [damaged, done = std::move(done)](
@@ -544,6 +537,9 @@ void Core::load_new_model(Ask& ask, ws::LoadWeights const& request, Fingerprint 
         [this, id, request_id, path = request.path](Result<engine::AdapterInfo> const& loaded) {
             if (!loaded) {
                 broken(id, request_id, loaded.error());
+                if (auto const made = models_.find(id); made != models_.end()) {
+                    made->second.held = false;
+                }
                 unload(id);
                 runs_.erase(id);
                 dirty_runs_.erase(id);
@@ -558,19 +554,20 @@ void Core::load_model(std::string const& id, CheckpointRow const& row, engine::O
                       engine::Done<engine::AdapterInfo> done) {
     // What is asked of it meanwhile comes after.
     models_.at(id).held = true;
-    load_adapter(
-        {.adapter = id,
-         .model = runs_.at(id).base_model,
-         .folder = home_->place(row.folder),
-         .state = state},
-        row.path.text(), row.files, [this, id] { return models_.contains(id); },
-        [this, id] {
-            auto const found = models_.find(id);
-            if (found == models_.end()) return;
-            found->second.held = false;
-            run_steps(found->second);
-        },
-        std::move(done));
+    load_adapter({.adapter = id,
+                  .model = runs_.at(id).base_model,
+                  .folder = home_->place(row.folder),
+                  .state = state},
+                 row.path.text(), row.files,
+                 [this, id] {
+                     auto const found = models_.find(id);
+                     if (found == models_.end()) return;
+                     found->second.held = false;
+                     run_steps(found->second);
+                     auto const still = models_.find(id);
+                     if (still != models_.end() && still->second.ending) unload(id);
+                 },
+                 std::move(done));
 }
 
 void Core::weights_info(Ask& ask) {
