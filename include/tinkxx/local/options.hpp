@@ -34,8 +34,9 @@ struct Limits {
     std::size_t prompt_tokens{0};
     /// Completions that one request may ask for.
     std::size_t num_samples{1024};
-    /// Targets of all tokens of a training request, those counted that a sparse matrix leaves out.
-    std::size_t batch_cells{std::size_t{1} << 24U};
+    /// Targets, weights and the like of one training request, those counted that a sparse matrix
+    /// leaves out.
+    std::size_t batch_cells{std::size_t{1} << 25U};
     /// Log-probabilities of other tokens (`topk_…`, `target_prompt_logprobs`) that one sample
     /// request may ask for.
     std::size_t result_cells{std::size_t{1} << 22U};

@@ -57,7 +57,7 @@ Result<Dense> dense(std::string_view operation, std::size_t index, std::string_v
                      " entries, and those of all data together may be " +
                      std::to_string(most.cells) + "; send fewer data at once, or fewer columns");
     }
-    if (name == "target_tokens") cells += rows * out.columns;
+    cells += rows * out.columns;
     out.tensor = to_tensor_data(view);
     if (out.tensor.sparse()) out.tensor = to_dense(out.tensor);
     return out;

@@ -35,7 +35,7 @@ struct BatchLimits {
     std::size_t tokens{0};
     /// Targets of one token.
     std::size_t columns{0};
-    /// Targets of all tokens of all data, those counted that a sparse matrix leaves out.
+    /// Numbers in the inputs of all data, those counted that a sparse matrix leaves out.
     std::size_t cells{0};
 };
 /// What the engine is to compute. Fails with the reason if it cannot: an unknown loss, an input

@@ -102,6 +102,31 @@ TEST_P(BadBatches, AreRefusedByPlaceAndReason) {
     EXPECT_THAT(batch.error().what(), HasSubstr("forward_backward: "));
 }
 
+TEST(Batches, AreNotExpandedBeyondTheirLimits) {
+    // Three stored numbers that stand for millions.
+    auto const sparse = [](std::int64_t columns) {
+        return TensorData{.data = std::vector<std::int64_t>{1, 2, 3},
+                          .shape = std::vector<std::int64_t>{3, columns},
+                          .sparse_crow_indices = std::vector<std::int64_t>{0, 1, 2, 3},
+                          .sparse_col_indices = std::vector<std::int64_t>{0, 0, 0}};
+    };
+    auto bomb = request();
+    bomb.data[0].loss_fn_inputs.set("target_tokens", sparse(65'536));
+    EXPECT_THAT(to_batch(bomb, limits).error().what(),
+                HasSubstr("has 65536 columns; a token can have no more targets than"));
+    // Each is allowed, and all of them together are not.
+    bomb.data[0].loss_fn_inputs.set("target_tokens", sparse(1000));
+    bomb.data[0].loss_fn_inputs.set(
+        "weights", TensorData{.data = std::vector<float>{1, 1, 1},
+                              .shape = std::vector<std::int64_t>{3, 1000},
+                              .sparse_crow_indices = std::vector<std::int64_t>{0, 1, 2, 3},
+                              .sparse_col_indices = std::vector<std::int64_t>{0, 0, 0}});
+    EXPECT_TRUE(to_batch(bomb, limits));
+    bomb.data.push_back(bomb.data[0]);
+    EXPECT_THAT(to_batch(bomb, limits).error().what(),
+                HasSubstr("datum 1: weights has 3 x 1000 entries, and those of all data"));
+}
+
 TEST(Batches, NameTheOutputOfEachLoss) {
     for (auto const& [loss, type] : {std::pair{"cross_entropy", "CrossEntropyLossReturn"},
                                      {"importance_sampling", "ImportanceSamplingLossReturn"},
