@@ -36,9 +36,16 @@ constexpr char const* serve_examples =
     "  tinkxx serve --chaos 429:0.05,drop:0.01 --seed 7   with faults, to test a client\n\n"
     "Then, in the shell of any Tinker client:\n"
     "  export TINKER_BASE_URL=http://127.0.0.1:8080 TINKER_API_KEY=tml-local\n\n"
-    "Environment: TINKXX_HOME is the default of --home, TINKXX_API_KEY of --api-key.\n"
-    "Exit codes: 0 stopped by SIGTERM or SIGINT; 1 it could not start; 2 the command line is "
-    "wrong.";
+    "Environment: TINKXX_HOME is the default of --home, TINKXX_API_KEY of --api-key.\n\n"
+    "SIGTERM or SIGINT (Ctrl-C) ends it within ten seconds: steps that run are finished, and "
+    "samples\n"
+    "that are not done are computed after the next start. A second signal ends it at once. "
+    "Nothing\n"
+    "that it acknowledged is lost either way.\n\n"
+    "Exit codes: 0 ended by SIGTERM or SIGINT, be it during its start; 1 it could not start, or "
+    "had\n"
+    "to be cut off because something did not stop in ten seconds; 2 the command line is wrong;\n"
+    "143 or 130 (in a shell) ended by a second SIGTERM or SIGINT.";
 
 /// More than any machine has; a typing error otherwise.
 constexpr unsigned most_threads = 4096;

@@ -1,12 +1,13 @@
 #include "commands/serve.hpp"
 
+#include "commands/end_signals.hpp"
+
 #include <tinkxx/local/listen.hpp>
 #include <tinkxx/local/server.hpp>
 #include <tinkxx/local/tiny_model.hpp>
 #include <tinkxx/tinkxx.hpp>
 #include <tinkxx/version.hpp>
 
-#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -46,6 +47,15 @@ fs::path default_home() {
            "serve: neither TINKXX_HOME nor HOME says where to keep checkpoints; name a folder with "
            "--home");
 }
+
+/// From the first signal to the end of the process, whatever happens. A little less than the ten
+/// seconds that are promised, which is what Docker and others wait before they kill.
+constexpr auto time_to_end = 9500ms;
+/// For what runs to end. Each of the two takes up to a second more if the loop is stuck, and the
+/// destructors take the rest.
+constexpr auto time_to_finish = 7s;
+/// For the last answers to leave.
+constexpr auto time_to_disconnect = 1s;
 
 constexpr std::string_view model_way_out =
     "name a folder with config.json and *.safetensors of a Llama, Qwen 2 or Qwen 3 model";
@@ -190,12 +200,10 @@ void announce(ServeArguments const& arguments, local::ServerOptions const& optio
 }  // namespace
 
 Exit serve(ServeArguments const& arguments, Terminal& terminal) try {
-    // Before there is another thread, so that all of them leave these to `sigwait`.
-    sigset_t ends{};
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+    // First and last of all: no other thread exists yet, and what follows is destroyed before it.
+    EndSignals signals{time_to_end};
+    // The end of whoever reads the log is not the end of the server.
+    ::signal(SIGPIPE, SIG_IGN);
     allow_many_files();
 
     auto const log = log_to(terminal);
@@ -209,15 +217,13 @@ Exit serve(ServeArguments const& arguments, Terminal& terminal) try {
     auto const listening = local::listen(
         server,
         {.host = arguments.host, .port = arguments.port, .log_requests = arguments.verbose});
+    signals.serving();
     announce(arguments, options, listening, terminal);
 
-    int signal = 0;
-    sigwait(&ends, &signal);
-    // A second one ends it at once.
-    pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+    signals.wait();
     if (!arguments.json) terminal.err() << "ending: what runs is finished and kept\n" << std::flush;
-    server.stop(10s);
-    listening.stop(1s);
+    server.stop(time_to_finish);
+    listening.stop(time_to_disconnect);
     return Exit::success;
 } catch (Error const& error) {
     terminal.complain(trouble_of(error));

@@ -9,15 +9,20 @@ With `installed`, PROGRAM has to find MODEL by itself, and nothing else is check
 import http.client
 import json
 import os
+import random
+import resource
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from contextlib import contextmanager
 from pathlib import Path
+
+from api import Api, pass_of, sample_of
 
 PROGRAM, MODEL, VERSION = sys.argv[1], Path(sys.argv[2]).resolve(), sys.argv[3]
 FOLDER = tempfile.TemporaryDirectory()
@@ -28,9 +33,14 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": FOLDER.name, "TINKXX_MODELS":
 ENVIRONMENT.update({name: value for name, value in os.environ.items() if name.startswith("LD_")})
 
 
-def tinkxx(*arguments, **environment):
+# Sanitizers map more memory than any limit allows.
+SANITIZED = any(mark in Path(PROGRAM).read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
+
+
+def tinkxx(*arguments, before=None, inherited=(), **environment):
+    """`before` runs in the new process, ahead of the program; `inherited` are files that it has open."""
     return subprocess.run([PROGRAM, *map(str, arguments)], env={**ENVIRONMENT, **environment}, capture_output=True,
-                          text=True, timeout=60, check=False)
+                          text=True, timeout=60, check=False, preexec_fn=before, pass_fds=inherited)
 
 
 def fresh(name):
@@ -40,7 +50,8 @@ def fresh(name):
 @contextmanager
 def serving(*arguments, **environment):
     """A server that answers; its `told` is what it wrote to stdout, and `errors()` to stderr after its end."""
-    command = [PROGRAM, "serve", "--port", "0", "--json", "--home", fresh("home"), *map(str, arguments)]
+    home = () if "--home" in arguments else ("--home", fresh("home"))
+    command = [PROGRAM, "serve", "--port", "0", "--json", *home, *map(str, arguments)]
     with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
             command, env={**ENVIRONMENT, **environment}, stdout=subprocess.PIPE, stderr=errors, text=True) as server:
         line = server.stdout.readline()
@@ -50,8 +61,10 @@ def serving(*arguments, **environment):
         server.told = json.loads(line)
 
         def end(number=signal.SIGTERM):
+            begun = time.monotonic()
             server.send_signal(number)
             code = server.wait(timeout=60)
+            server.took = time.monotonic() - begun
             errors.seek(0)
             return code, errors.read()
 
@@ -171,6 +184,151 @@ class Program(unittest.TestCase):
             with serving() as server:
                 self.assertEqual(ask(server, "GET", "/api/v1/healthz")[0], 200)
                 self.assertEqual(server.end(number)[0], 0)
+
+    def assert_ended(self, server, code=0, limit=10.0):
+        self.assertEqual(server.returncode, code)
+        self.assertLess(server.took, limit)
+
+    def test_ends_at_any_moment_of_its_start(self):
+        chance = random.Random(7)
+        begun = time.monotonic()
+        with serving() as server:
+            start = time.monotonic() - begun
+        for attempt in range(30):
+            # Blocked before the program begins, a signal finds it in `main` however early it is sent. Otherwise
+            # it may still find the loader of the program, which knows no better than to die by it.
+            blocked = attempt % 3 != 0
+            before = (lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])) if blocked else None
+            with subprocess.Popen([PROGRAM, "serve", "--port", "0", "--json", "--home", fresh("h")], env=ENVIRONMENT,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  preexec_fn=before) as server:
+                time.sleep(chance.uniform(0, 1.2 * start))
+                server.terminate()
+                out, errors = server.communicate(timeout=10)
+            self.assertIn(server.returncode, (0,) if blocked else (0, -signal.SIGTERM), errors)
+            # Either it served, or it says what happened.
+            if server.returncode == 0 and not out:
+                self.assertEqual(errors.splitlines(), ["ended by a signal before it served"])
+
+    def test_ends_while_its_start_hangs(self):
+        def copy_of_the_model(pipe):
+            folder = Path(fresh("pipe")) / "model"
+            shutil.copytree(MODEL, folder)
+            (folder / pipe).unlink()
+            os.mkfifo(folder / pipe)
+            return ["--model", folder, "--home", fresh("h")]
+
+        home = fresh("pipe")
+        os.mkfifo(Path(home) / "tinkxx.sqlite")
+        lock = fresh("pipe")
+        os.mkfifo(Path(lock) / "lock")
+        for arguments in (copy_of_the_model("config.json"), copy_of_the_model("model.safetensors"), ["--home", home],
+                          ["--home", lock]):
+            with subprocess.Popen([PROGRAM, "serve", "--port", "0", "--json", *map(str, arguments)], env=ENVIRONMENT,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
+                try:
+                    server.wait(timeout=2)  # a pipe in place of a file may be refused
+                    self.assertEqual(server.returncode, 1)
+                except subprocess.TimeoutExpired:
+                    server.terminate()
+                    _, errors = server.communicate(timeout=10)
+                    # 1 if it had begun to serve and the thread that loads cannot be stopped.
+                    self.assertIn(server.returncode, (0, 1), errors)
+                    if server.returncode == 1:
+                        self.assertIn("ended by force", errors)
+                finally:
+                    server.kill()
+
+    def client(self, server):
+        api = Api(server.told["port"])
+        self.addCleanup(api.close)
+        return api
+
+    @contextmanager
+    def training(self, *arguments):
+        """A server in a pass that takes longer than it may take to end, and its client."""
+        with serving(*arguments) as server:
+            api = self.client(server)
+            model = api.model(api.session())
+            passes = [api.post("forward_backward", pass_of(model, i + 1, 400, 250)) for i in range(8)]
+            time.sleep(0.3)
+            yield server, api, passes
+
+    def test_ends_during_long_samples(self):
+        with serving() as server:
+            api = self.client(server)
+            sampler = api.sampler(api.session(), base_model="tinkxx/tiny")
+            for i in range(8):
+                api.post("asample", sample_of(sampler, i, samples=1024, max_tokens=250))
+            server.end()
+            self.assert_ended(server)
+
+    def test_ends_during_training(self):
+        with self.training() as (server, _, _):
+            server.end()
+            self.assert_ended(server)
+
+    def test_ends_with_open_streams_and_polls(self):
+        with serving() as server:
+            api = self.client(server)
+            sampler = api.sampler(api.session(), base_model="tinkxx/tiny")
+            slow = api.post("asample", sample_of(sampler, 0, samples=1024, max_tokens=250))
+            for path, body in [("stream_sample", sample_of(sampler, 1, samples=256, max_tokens=250)),
+                               ("retrieve_future", {"request_id": slow["request_id"]})]:
+                other = http.client.HTTPConnection("127.0.0.1", server.told["port"], timeout=60)
+                other.request("POST", "/api/v1/" + path, json.dumps(body), {"Content-Type": "application/json"})
+                self.addCleanup(other.close)
+            time.sleep(0.3)
+            server.end()
+            self.assert_ended(server)
+
+    def test_ends_with_connections_that_never_read(self):
+        with serving() as server:
+            request = b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+            for _ in range(20):
+                one = socket.create_connection(("127.0.0.1", server.told["port"]))
+                self.addCleanup(one.close)
+                one.settimeout(0.2)
+                try:
+                    for _ in range(100):
+                        one.sendall(request * 20)
+                except TimeoutError:
+                    pass  # neither side reads
+            server.end()
+            self.assert_ended(server)
+
+    def test_ends_at_once_by_a_second_signal(self):
+        for first, second in [(signal.SIGTERM, signal.SIGTERM), (signal.SIGTERM, signal.SIGINT)]:
+            with self.training() as (server, _, _):
+                server.send_signal(first)
+                time.sleep(0.3)
+                self.assertIsNone(server.poll(), "it waits for what runs")
+                server.end(second)
+                self.assert_ended(server, -second, 2)
+
+    def test_what_was_acknowledged_survives_each_end(self):
+        home = fresh("home")
+        for numbers in ([signal.SIGTERM], [signal.SIGTERM, signal.SIGTERM], [signal.SIGKILL]):
+            with self.training("--home", home) as (server, api, _):
+                sampler = api.sampler(api.session(), base_model="tinkxx/tiny")
+                promised = api.post("asample", sample_of(sampler, 0, max_tokens=2))
+                for number in numbers:
+                    server.send_signal(number)
+                    time.sleep(0.1)
+                server.wait(timeout=10)
+            with serving("--home", home) as server:
+                found = self.client(server).result(promised)
+                self.assertEqual(len(found["sequences"][0]["tokens"]), 2, found)
+
+    def test_goes_on_when_nobody_reads_its_log(self):
+        with subprocess.Popen([PROGRAM, "serve", "--port", "0", "--json", "-v", "--home", fresh("h")], env=ENVIRONMENT,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+            server.told = json.loads(server.stdout.readline())
+            server.stderr.close()
+            for _ in range(3):
+                self.assertEqual(ask(server, "GET", "/api/v1/healthz")[0], 200)
+            server.terminate()
+            self.assertEqual(server.wait(timeout=10), 0)
 
     def test_tells_where_it_serves(self):
         with serving() as server:
