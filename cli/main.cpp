@@ -7,7 +7,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
+#include <cstdint>
 #include <exception>
+#include <limits>
 #include <string>
 
 namespace tinkxx::cli {
@@ -36,7 +39,8 @@ constexpr char const* serve_examples =
     "  tinkxx serve --chaos 429:0.05,drop:0.01 --seed 7   with faults, to test a client\n\n"
     "Then, in the shell of any Tinker client:\n"
     "  export TINKER_BASE_URL=http://127.0.0.1:8080 TINKER_API_KEY=tml-local\n\n"
-    "Environment: TINKXX_HOME is the default of --home, TINKXX_API_KEY of --api-key.\n\n"
+    "Environment: TINKXX_HOME is the default of --home, TINKXX_API_KEY of --api-key; an empty one\n"
+    "counts as not set.\n\n"
     "SIGTERM or SIGINT (Ctrl-C) ends it within ten seconds: steps that run are finished, and "
     "samples\n"
     "that are not done are computed after the next start. A second signal ends it at once. "
@@ -48,7 +52,34 @@ constexpr char const* serve_examples =
     "143 or 130 (in a shell) ended by a second SIGTERM or SIGINT.";
 
 /// More than any machine has; a typing error otherwise.
-constexpr unsigned most_threads = 4096;
+constexpr std::uint64_t most_threads = 4096;
+
+/// An empty value is mostly a variable of a script that was never set. Taken as it stands, it would
+/// mean a free port, or a server without a key.
+CLI::Validator not_empty() {
+    return {[](std::string& text) {
+                return text.empty() ? std::string{"the value is empty; leave the option out for its "
+                                                  "default"}
+                                    : std::string{};
+            },
+            ""};
+}
+
+/// Digits only, in base ten: CLI11 reads an empty text as 0, and 010 as 8. To be used with
+/// `transform`, since it takes leading zeros away.
+CLI::Validator number_up_to(std::uint64_t most) {
+    return {[most](std::string& text) {
+                std::uint64_t value = 0;
+                auto const* const end = text.data() + text.size();
+                auto const [rest, error] = std::from_chars(text.data(), end, value);
+                if (error == std::errc{} && rest == end && value <= most) {
+                    text = std::to_string(value);
+                    return std::string{};
+                }
+                return "'" + text + "' is not a number from 0 to " + std::to_string(most);
+            },
+            ""};
+}
 
 void add_serve(CLI::App& app, ServeArguments& arguments) {
     auto* const serve = app.add_subcommand("serve", about_serve);
@@ -59,25 +90,30 @@ void add_serve(CLI::App& app, ServeArguments& arguments) {
             "A folder with config.json and *.safetensors, as Hugging Face has them; clients "
             "call it by the folder's name, or by NAME. May be repeated")
         ->type_name("[NAME=]FOLDER")
+        ->check(not_empty())
         ->take_all()
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     serve->add_option("--host", arguments.host, "The address to listen on; 0.0.0.0 is all of them")
         ->type_name("ADDRESS")
+        ->check(not_empty())
         ->capture_default_str();
     serve->add_option("--port", arguments.port, "The port to listen on; 0 takes a free one")
         ->type_name("PORT")
+        ->transform(number_up_to(std::numeric_limits<std::uint16_t>::max()))
         ->capture_default_str();
     serve
         ->add_option(
             "--home", arguments.home,
             "Where checkpoints and results are kept; by default tinkxx in the user's folder "
             "for data")
-        ->type_name("FOLDER");
+        ->type_name("FOLDER")
+        ->check(not_empty());
     serve
         ->add_option("--api-key", arguments.api_key,
                      "The key that clients must send. The official SDK wants it to begin with tml-")
         ->type_name("KEY")
+        ->check(not_empty())
         ->envname("TINKXX_API_KEY");
     serve
         ->add_option(
@@ -85,17 +121,20 @@ void add_serve(CLI::App& app, ServeArguments& arguments) {
             "A name by which this machine may be called, if there is no key; addresses and "
             "localhost always may. May be repeated")
         ->type_name("NAME")
+        ->check(not_empty())
         ->take_all();
     serve->add_option("--threads", arguments.threads, "Threads that compute; 0 is one for each CPU")
         ->type_name("N")
-        ->check(CLI::Range(0U, most_threads).description(""))
+        ->transform(number_up_to(most_threads))
         ->capture_default_str();
     serve
         ->add_option("--chaos", arguments.chaos,
                      "Faults to make, such as 429:0.05,500:0.01,delay:50ms..2s,drop:0.01")
-        ->type_name("SPEC");
+        ->type_name("SPEC")
+        ->check(not_empty());
     serve->add_option("--seed", arguments.seed, "Of the faults: the same seed makes the same ones")
         ->type_name("N")
+        ->transform(number_up_to(std::numeric_limits<std::uint64_t>::max()))
         ->capture_default_str();
     serve->add_flag("--json", arguments.json, "Tell in one line of JSON on stdout where it serves");
     serve->add_flag("-v,--verbose", arguments.verbose, "One line on stderr for each request");

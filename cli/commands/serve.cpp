@@ -1,6 +1,7 @@
 #include "commands/serve.hpp"
 
 #include "commands/end_signals.hpp"
+#include "commands/limits.hpp"
 
 #include <tinkxx/local/listen.hpp>
 #include <tinkxx/local/server.hpp>
@@ -8,7 +9,6 @@
 #include <tinkxx/tinkxx.hpp>
 #include <tinkxx/version.hpp>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -149,18 +150,15 @@ Trouble trouble_of(Error const& error) {
         .headline = "the server cannot start",
         .reason = text.substr(0, cut),
         .way_out = cut == std::string::npos ? std::string{flag.way_out} : text.substr(cut + 2)};
+    // Files or memory that the system does not give are no fault of the folder that needed them.
+    if (auto way_out = way_out_of(trouble.reason); !way_out.empty()) {
+        trouble.way_out = std::move(way_out);
+        return trouble;
+    }
     if (!flag.name.empty() && text.find(flag.name) == std::string::npos) {
         trouble.way_out += " (" + std::string{flag.name} + ")";
     }
     return trouble;
-}
-
-void allow_many_files() {
-    // A connection is a file, and the usual limit of 1024 is for other programs.
-    rlimit files{};
-    if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-    files.rlim_cur = files.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
 void announce(ServeArguments const& arguments, local::ServerOptions const& options,
@@ -204,7 +202,7 @@ Exit serve(ServeArguments const& arguments, Terminal& terminal) try {
     EndSignals signals{time_to_end};
     // The end of whoever reads the log is not the end of the server.
     ::signal(SIGPIPE, SIG_IGN);
-    allow_many_files();
+    prepare_limits(arguments.threads);
 
     auto const log = log_to(terminal);
     auto options = options_of(arguments);
@@ -227,6 +225,12 @@ Exit serve(ServeArguments const& arguments, Terminal& terminal) try {
     return Exit::success;
 } catch (Error const& error) {
     terminal.complain(trouble_of(error));
+    return Exit::failure;
+} catch (std::system_error const& error) {
+    terminal.complain(trouble_of(error));
+    return Exit::failure;
+} catch (std::bad_alloc const&) {
+    terminal.complain(trouble_of_memory());
     return Exit::failure;
 }
 

@@ -108,11 +108,30 @@ class Program(unittest.TestCase):
         for arguments, word in [([], "subcommand"), (["sreve"], "sreve"), (["serve", "--prot", "1"], "--prot"),
                                 (["serve", "--port", "70000"], "70000"), (["serve", "--port", "x"], "--port"),
                                 (["serve", "--threads", "-1"], "--threads"),
-                                (["serve", "--threads", "100000"], "--threads")]:
+                                (["serve", "--threads", "100000"], "--threads"),
+                                (["serve", "--port", "-1"], "--port"), (["serve", "--port", "0x50"], "--port"),
+                                (["serve", "--port", "80 "], "--port"), (["serve", "--seed", "1e3"], "--seed")]:
             done = tinkxx(*arguments)
             self.assertEqual((done.returncode, done.stdout), (2, ""), done)
             self.assertIn(word, done.stderr)
             self.assertIn("--help", done.stderr)
+
+    def test_refuses_an_empty_value_of_each_option(self):
+        # Such as that of a variable that was never set: a key that is empty would be no key at all.
+        for option in ("port", "threads", "seed", "host", "home", "model", "api-key", "allow-host", "chaos"):
+            for arguments in ([f"--{option}", ""], [f"--{option}="]):
+                done = tinkxx("serve", *arguments)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done)
+                self.assertIn(f"--{option}", done.stderr)
+
+    def test_takes_numbers_in_base_ten(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            self.trouble(tinkxx("serve", "--port", f"0{port}", "--home", fresh("h")), f"127.0.0.1:{port}")
+
+    def test_an_empty_variable_counts_as_not_set(self):
+        with serving(TINKXX_API_KEY="", TINKXX_HOME="") as server:
+            self.assertEqual(ask(server, "GET", "/api/v1/get_server_capabilities")[0], 200)
 
     def trouble(self, done, *words):
         self.assertEqual((done.returncode, done.stdout), (1, ""), done)
@@ -142,7 +161,7 @@ class Program(unittest.TestCase):
         (foreign / "model.safetensors").write_text("")
         (foreign / "config.json").write_text('{"model_type": "other"}')
         for folder, word in [("/nowhere", "/nowhere"), (nothing, nothing), (config, "*.safetensors"),
-                             (weights, "config.json"), (foreign, "other"), ("", "names no folder")]:
+                             (weights, "config.json"), (foreign, "other"), ("x=", "names no folder")]:
             self.trouble(tinkxx("serve", "--port", 0, "--home", fresh("h"), "--model", folder), word, "--model",
                          "name a folder with config.json")
 
@@ -178,6 +197,46 @@ class Program(unittest.TestCase):
 
     def test_says_what_is_wrong_with_the_faults(self):
         self.trouble(tinkxx("serve", "--port", 0, "--home", fresh("h"), "--chaos", "429:x"), '"x"', "429:0.05", "--chaos")
+
+    def limited(self, *limits, **options):
+        """`serve` under limits, each `(resource, value)`."""
+        def before():
+            for which, value in limits:
+                resource.setrlimit(which, (value, value))
+        return tinkxx("serve", "--port", 0, "--home", fresh("h"), before=before, **options)
+
+    def test_says_which_limit_of_the_system_to_raise(self):
+        for value in (10, 30, 50):
+            self.trouble(self.limited((resource.RLIMIT_NOFILE, value)), str(value), "open files", "ulimit -n")
+        # Files that are open already count too.
+        opened = [os.open("/dev/null", os.O_RDONLY) for _ in range(100)]
+        try:
+            self.trouble(self.limited((resource.RLIMIT_NOFILE, 120), inherited=opened), "120", "ulimit -n")
+        finally:
+            for one in opened:
+                os.close(one)
+        for value in (0, 1 << 10, 10 << 20):
+            self.trouble(self.limited((resource.RLIMIT_FSIZE, value)), "ulimit -f")
+        if not SANITIZED:
+            # Or its libraries could not be loaded.
+            for value in (80 << 20, 120 << 20, 200_000 << 10):
+                self.trouble(self.limited((resource.RLIMIT_AS, value)), "memory", "ulimit -v")
+
+    def test_says_that_there_are_no_more_threads(self):
+        if os.getuid() != 0:
+            self.skipTest("root alone can become a user who has no other processes")
+        nobody = 54321  # who has no other processes, as they would count
+        home = Path(fresh("threads"))
+        home.chmod(0o777)
+        Path(FOLDER.name).chmod(0o755)
+
+        def become(count):
+            os.setgid(nobody)
+            resource.setrlimit(resource.RLIMIT_NPROC, (count, count))
+            os.setuid(nobody)
+        for count in (1, 2, 4, 8):
+            self.trouble(tinkxx("serve", "--port", 0, "--threads", 2, "--home", home, before=lambda: become(count)),
+                         "threads", "ulimit -u")
 
     def test_ends_cleanly_by_either_signal(self):
         for number in (signal.SIGTERM, signal.SIGINT):
