@@ -1,6 +1,7 @@
 // A server of this machine under load, with faults: `tinkxx-load --help`.
 #include "load/crowd.hpp"
 #include "load/fairness.hpp"
+#include "load/hostile.hpp"
 #include "load/memory_watch.hpp"
 #include "load/options.hpp"
 #include "load/problems.hpp"
@@ -329,7 +330,9 @@ int main(int argc, char** argv) {
     if (!options) return static_cast<int>(code);
     try {
         allow_many_files();
-        code = options->fairness ? measure_fairness(*options) : measure_load(*options);
+        code = options->hostile    ? measure_hostile(*options)
+               : options->fairness ? measure_fairness(*options)
+                                   : measure_load(*options);
     } catch (std::exception const& error) {
         std::cerr << "tinkxx-load: " << error.what() << '\n';
         code = Exit::failure;

@@ -13,6 +13,8 @@ constexpr std::string_view help =
     "\n"
     "  tinkxx-load [--seconds N] [--users N] [--samples N] [--chaos SPEC] [--seed N] [--json]\n"
     "  tinkxx-load --fairness [--json]\n"
+    "  tinkxx-load --hostile [--seconds N] [--probe-limit MS] [--memory-limit MIB] [--size "
+    "PERCENT]\n"
     "\n"
     "Starts `tinkxx serve` in a process of its own, on a free port and with a fresh home. Each "
     "user\n"
@@ -26,7 +28,23 @@ constexpr std::string_view help =
     "\n"
     "  --fairness      one sample after the other beside long forward and backward passes, and\n"
     "                  no faults: none may wait for more than 250 ms\n"
-    "  --seconds N     how long (600; with --fairness 20)\n"
+    "  --hostile       clients that mean ill, one kind after the other and several at once, "
+    "beside\n"
+    "                  ordinary users, and no faults: huge, nested, compressed and odd requests,\n"
+    "                  connections that do not read, do not write or do nothing. All of that goes "
+    "to\n"
+    "                  the loopback address. healthz has to answer within the limit all the time, "
+    "the\n"
+    "                  users get what they ask for, memory is flat between rounds (given four of "
+    "them,\n"
+    "                  so from 32 s on), and SIGTERM ends the server within ten seconds\n"
+    "  --probe-limit MS    for healthz (100), without the time that the machine takes from a "
+    "thread\n"
+    "                  that sleeps; a debug build needs more\n"
+    "  --memory-limit MIB  of the server (3072)\n"
+    "  --size PERCENT  of the largest bodies and counts of --hostile (100)\n"
+    "  --seconds N     how long (600; with --fairness 20; with --hostile at least 10). A round of\n"
+    "                  --hostile that has begun is completed if it is the first\n"
     "  --users N       (500)\n"
     "  --samples N     that each has under way (20)\n"
     "  --chaos SPEC    faults, as for tinkxx serve (429:0.05,500:0.01,delay:50ms..2s,drop:0.01)\n"
@@ -69,6 +87,10 @@ std::optional<Options> parse(int argc, char** argv, Exit& code) {
             options.fairness = true;
             continue;
         }
+        if (word == "--hostile") {
+            options.hostile = true;
+            continue;
+        }
         if (word == "--json") {
             options.json = true;
             continue;
@@ -83,6 +105,13 @@ std::optional<Options> parse(int argc, char** argv, Exit& code) {
         } else if (word == "--patience") {
             good = read(text, 1, 1'000'000, value);
             options.patience = std::chrono::seconds{value};
+        } else if (word == "--probe-limit") {
+            good = read(text, 1, 1'000'000, options.probe_limit);
+        } else if (word == "--memory-limit") {
+            good = read(text, 1, 1'000'000'000, options.memory_limit);
+        } else if (word == "--size") {
+            good = read(text, 1, 100, value);
+            options.size = static_cast<unsigned>(value);
         } else if (word == "--users") {
             good = read(text, 1, 2000, value);
             options.users = static_cast<int>(value);
@@ -99,6 +128,12 @@ std::optional<Options> parse(int argc, char** argv, Exit& code) {
             return wrong("there is no option " + std::string{word}, code);
         }
         if (!good) return wrong(std::string{word} + " " + std::string{text} + " cannot work", code);
+    }
+    if (options.hostile && options.fairness) {
+        return wrong("--hostile and --fairness exclude each other", code);
+    }
+    if (options.hostile && options.length < std::chrono::seconds{10}) {
+        return wrong("--hostile needs at least --seconds 10", code);
     }
     if (options.server.empty()) {
         auto const own = std::filesystem::read_symlink("/proc/self/exe");

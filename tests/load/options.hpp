@@ -18,6 +18,12 @@ struct Options {
     /// From the end of the load to the end of the last call.
     std::chrono::seconds patience{180};
     bool fairness{false};
+    bool hostile{false};
+    /// Of hostile clients: what healthz may take in milliseconds, the server's memory in MiB, and
+    /// the largest bodies in percent.
+    std::uint64_t probe_limit{100};
+    std::uint64_t memory_limit{3072};
+    unsigned size{100};
     bool json{false};
 };
 

@@ -40,9 +40,7 @@ ServerProcess::ServerProcess(std::string const& program,
             url_ = text.substr(begin, text.find('"', begin) - begin);
             return;
         }
-        siginfo_t ended{};
-        ::waitid(P_PID, static_cast<id_t>(id()), &ended, WEXITED | WNOHANG | WNOWAIT);
-        if (ended.si_pid != 0) break;
+        if (ended()) break;
     }
     throw std::runtime_error{program + " does not serve:\n" + said()};
 }
@@ -57,6 +55,13 @@ std::map<std::string, std::uint64_t> ServerProcess::metrics() const {
         numbers[line.substr(0, blank)] = std::strtoull(line.c_str() + blank, nullptr, 10);
     }
     return numbers;
+}
+
+bool ServerProcess::ended() const {
+    siginfo_t ended{};
+    // It stays there for the one who kills it.
+    ::waitid(P_PID, static_cast<id_t>(id()), &ended, WEXITED | WNOHANG | WNOWAIT);
+    return ended.si_pid != 0;
 }
 
 int ServerProcess::end() {

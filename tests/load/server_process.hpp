@@ -27,6 +27,8 @@ public:
     [[nodiscard]] std::map<std::string, std::uint64_t> metrics() const;
     /// What it wrote.
     [[nodiscard]] std::string said() const { return test::read_file(log_); }
+    /// Whether it has ended by itself.
+    [[nodiscard]] bool ended() const;
     /// SIGTERM. Its exit code; -1 if it had to be killed.
     [[nodiscard]] int end();
 
