@@ -5,7 +5,7 @@ import json
 
 
 class Refused(Exception):
-    """An answer other than 200."""
+    """An answer other than 200 and 204."""
 
     def __init__(self, status, text):
         super().__init__(f"{status} {text[:500]}")
@@ -27,7 +27,7 @@ class Api:
                                 {"X-API-Key": "tml-test", "Content-Type": "application/json"})
         answer = self.connection.getresponse()
         text = answer.read().decode()
-        if answer.status != 200:
+        if answer.status not in (200, 204):
             raise Refused(answer.status, text)
         return json.loads(text) if text else None
 
