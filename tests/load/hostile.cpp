@@ -21,6 +21,7 @@
 #include <optional>
 #include <random>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -116,7 +117,13 @@ class Hostile {
 public:
     Hostile(Options const& options, ServerProcess const& server, Problems& problems)
         : options_{options}, server_{server}, problems_{problems} {
-        for (auto const& attack : attacks()) report_.records.push_back({.attack = attack});
+        for (auto const& attack : attacks()) {
+            if (attack.name.find(options.only) == std::string_view::npos) continue;
+            report_.records.push_back({.attack = attack});
+        }
+        if (report_.records.empty()) {
+            throw std::runtime_error{"no kind of attack has '" + options.only + "' in its name"};
+        }
         target_.port = static_cast<std::uint16_t>(
             std::strtoul(server.url().c_str() + server.url().rfind(':') + 1, nullptr, 10));
         target_.key = std::string{"X-API-Key: "} + good_key + "\r\n";

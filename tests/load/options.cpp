@@ -42,6 +42,7 @@ constexpr std::string_view help =
     "thread\n"
     "                  that sleeps; a debug build needs more\n"
     "  --memory-limit MIB  of the server (3072)\n"
+    "  --only TEXT     those kinds of --hostile whose name has this in it\n"
     "  --size PERCENT  of the largest bodies and counts of --hostile (100)\n"
     "  --seconds N     how long (600; with --fairness 20; with --hostile at least 10). A round of\n"
     "                  --hostile that has begun is completed if it is the first\n"
@@ -107,6 +108,8 @@ std::optional<Options> parse(int argc, char** argv, Exit& code) {
             options.patience = std::chrono::seconds{value};
         } else if (word == "--probe-limit") {
             good = read(text, 1, 1'000'000, options.probe_limit);
+        } else if (word == "--only") {
+            options.only = text;
         } else if (word == "--memory-limit") {
             good = read(text, 1, 1'000'000'000, options.memory_limit);
         } else if (word == "--size") {

@@ -24,6 +24,7 @@ struct Options {
     std::uint64_t probe_limit{100};
     std::uint64_t memory_limit{3072};
     unsigned size{100};
+    std::string only{};  ///< of the names of their kinds
     bool json{false};
 };
 
