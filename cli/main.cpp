@@ -1,4 +1,5 @@
 // The command line of tinkxx. Help and version start no thread and open no connection.
+#include "commands/home.hpp"
 #include "commands/serve.hpp"
 #include "commands/version.hpp"
 #include "output/terminal.hpp"
@@ -19,6 +20,7 @@ namespace {
 constexpr char const* about =
     "Trains and samples language models with the Tinker API, on this machine or elsewhere.\n\n"
     "  tinkxx serve                 a Tinker server on this machine: no key, no network, no GPU\n"
+    "  tinkxx home check            whether what a server keeps is whole, and how to repair it\n"
     "  tinkxx COMMAND --help        what a command does, with examples";
 
 constexpr char const* codes =
@@ -140,6 +142,38 @@ void add_serve(CLI::App& app, ServeArguments& arguments) {
     serve->add_flag("-v,--verbose", arguments.verbose, "One line on stderr for each request");
 }
 
+constexpr char const* about_home_check =
+    "Looks whether the home of a server is whole: its marker, its database, and the checksums of\n"
+    "all checkpoints. Without --repair or --remove it changes nothing. No server may run on it.";
+
+constexpr char const* home_check_examples =
+    "Examples:\n"
+    "  tinkxx home check                      the home that tinkxx serve uses by default\n"
+    "  tinkxx home check --home runs --json   another one, as JSON on stdout\n"
+    "  tinkxx home check --repair             adopts checkpoints that the database does not know,\n"
+    "                                         puts rows aside that cannot be read, and saves what\n"
+    "                                         can be read of a damaged database; deletes "
+    "nothing\n\n"
+    "Exit codes: 0 nothing is wrong, or all of it is repaired; 1 something is wrong, or it could\n"
+    "not be checked; 2 the command line is wrong.";
+
+CLI::App* add_home(CLI::App& app, HomeArguments& arguments) {
+    auto* const home = app.add_subcommand("home", "Looks after the folder that a server keeps");
+    home->require_subcommand(1);
+    auto* const check = home->add_subcommand("check", about_home_check);
+    check->footer(home_check_examples);
+    check
+        ->add_option("--home", arguments.home,
+                     "The folder; by default that of tinkxx serve (TINKXX_HOME)")
+        ->type_name("FOLDER")
+        ->check(not_empty());
+    check->add_flag("--repair", arguments.repair, "Repairs what can be repaired; deletes nothing");
+    check->add_flag("--remove", arguments.remove,
+                    "Removes what the database does not know and what cannot be adopted");
+    check->add_flag("--json", arguments.json, "One line of JSON on stdout");
+    return check;
+}
+
 Exit run(int argc, char** argv, Terminal& terminal) {
     CLI::App app{about, "tinkxx"};
     app.footer(codes);
@@ -149,6 +183,8 @@ Exit run(int argc, char** argv, Terminal& terminal) {
 
     ServeArguments serve_arguments;
     add_serve(app, serve_arguments);
+    HomeArguments home_arguments;
+    auto const* const home_command = add_home(app, home_arguments);
     VersionArguments version_arguments;
     auto* const version_command = app.add_subcommand("version", "Prints the version of tinkxx");
     version_command->add_flag("--json", version_arguments.json, "As JSON");
@@ -160,7 +196,10 @@ Exit run(int argc, char** argv, Terminal& terminal) {
         return Exit::success;
     } catch (CLI::ParseError const& error) {
         auto const chosen = app.get_subcommands();
-        auto const command = chosen.empty() ? std::string{} : " " + chosen.front()->get_name();
+        auto command = chosen.empty() ? std::string{} : " " + chosen.front()->get_name();
+        if (!chosen.empty() && !chosen.front()->get_subcommands().empty()) {
+            command += " " + chosen.front()->get_subcommands().front()->get_name();
+        }
         // CLI11 says no more than that a command is missing.
         bool const unknown = chosen.empty() && argc > 1 && *argv[1] != '-';
         terminal.complain({.headline = "the command line is wrong",
@@ -170,6 +209,7 @@ Exit run(int argc, char** argv, Terminal& terminal) {
         return Exit::usage;
     }
     if (version_command->parsed()) return version(version_arguments, terminal);
+    if (home_command->parsed()) return check_home(home_arguments, terminal);
     return serve(serve_arguments, terminal);
 }
 

@@ -1,5 +1,7 @@
 #include "commands/serve.hpp"
 
+#include "commands/default_home.hpp"
+
 #include "commands/end_signals.hpp"
 #include "commands/limits.hpp"
 
@@ -29,24 +31,10 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-std::string environment(char const* name) {
-    auto const* const value = std::getenv(name);
-    return value == nullptr ? std::string{} : std::string{value};
-}
-
 [[noreturn]] void refuse(std::string_view field, std::string message) {
     Error{
         {.kind = ErrorKind::validation, .message = std::move(message), .field = std::string{field}}}
         .raise();
-}
-
-fs::path default_home() {
-    if (auto set = environment("TINKXX_HOME"); !set.empty()) return set;
-    if (auto data = environment("XDG_DATA_HOME"); !data.empty()) return fs::path{data} / "tinkxx";
-    if (auto own = environment("HOME"); !own.empty()) return fs::path{own} / ".local/share/tinkxx";
-    refuse("home",
-           "serve: neither TINKXX_HOME nor HOME says where to keep checkpoints; name a folder with "
-           "--home");
 }
 
 /// From the first signal to the end of the process, whatever happens. A little less than the ten

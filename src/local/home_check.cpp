@@ -183,7 +183,7 @@ private:
             // Only a database of our own proves that this is a home that lost its marker.
             auto const known = look_at_database(database_file());
             if (!known || !known->ours) {
-                unfit(folder_, "it is not a home of tinkxx; nothing was changed").raise();
+                unfit(folder_, "it is not a home of tinkxx; name the folder that tinkxx serve was given").raise();
             }
             found(std::string{home_marker},
                   marker_damaged ? "the marker of the home is damaged; --repair writes it again"
