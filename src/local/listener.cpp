@@ -22,6 +22,8 @@ namespace {
 
 constexpr int accepted_per_turn = 256;
 constexpr int reads_per_turn = 16;
+// Connections too many that are told so at one time; others are closed without a word.
+constexpr std::size_t refused_at_once = 256;
 // Until the system may have a file for another connection.
 constexpr std::chrono::milliseconds pause_without_files{100};
 
@@ -207,6 +209,11 @@ public:
 
 private:
     void on_change() override { listener_.loop_.at_turn_end(*this); }
+    void on_stall() override {
+        // The system tells of room only once there is much of it.
+        writable_ = true;
+        on_change();
+    }
 
     void on_events(std::uint32_t events) override {
         if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
@@ -224,11 +231,12 @@ private:
         auto& buffer = listener_.buffer_;
         for (int round = 0; readable_ && connection_.wants_input(); ++round) {
             if (round == reads_per_turn) return listener_.loop_.sockets().again(*this);
-            auto const got = ::recv(socket_, buffer.data(), buffer.size(), 0);
+            auto const room = std::min(connection_.input_room(), buffer.size());
+            auto const got = ::recv(socket_, buffer.data(), room, 0);
             if (got > 0) {
                 // With room left there is nothing more, and more would be news; unless the end
                 // has been told, which is told once.
-                if (static_cast<std::size_t>(got) < buffer.size() && !ended_) readable_ = false;
+                if (static_cast<std::size_t>(got) < room && !ended_) readable_ = false;
                 connection_.received({buffer.data(), static_cast<std::size_t>(got)});
             } else if (got == 0) {
                 readable_ = false;
@@ -238,8 +246,8 @@ private:
                 if (errno != EAGAIN && errno != EWOULDBLOCK) broken_ = true;
             }
         }
-        // What is kept for later hides the end behind it.
-        if (ended_ && !connection_.wants_input()) connection_.peer_ended();
+        // What is left for later hides the end behind it.
+        if (ended_ && !connection_.wants_input()) connection_.peer_closes();
     }
 
     void write() {
@@ -319,7 +327,8 @@ Listener::Listener(base::EventLoop& loop, Handler& handler, BoundSockets sockets
              .handler = handler,
              .limits = options_.limits,
              .admit = options_.admit,
-             .on_request = options_.on_request},
+             .on_request = options_.on_request,
+             .on_trouble = options_.on_trouble},
       peers_{std::make_unique<Peers>()} {
     while (!sockets.sockets_.empty()) {
         ports_.reserve(ports_.size() + 1);
@@ -360,10 +369,15 @@ void Listener::accept_from(Port& port) {
 
 void Listener::admit(int socket) {
     ++stats_.accepted;
+    bool const too_many = peers_->list.size() >= options_.limits.max_connections;
+    if (too_many) ++stats_.refused;
+    if (too_many && peers_->list.size() - options_.limits.max_connections >= refused_at_once) {
+        ::close(socket);
+        return;
+    }
     auto& peer = *new Peer{*this, socket};
     peers_->list.push_back(peer);
-    if (peers_->list.size() <= options_.limits.max_connections) return;
-    ++stats_.refused;
+    if (!too_many) return;
     peer.connection().refuse({.status = 503,
                               .detail = "This server has " +
                                         std::to_string(options_.limits.max_connections) +
@@ -398,6 +412,9 @@ void Listener::stop(TimePoint deadline, Task done) {
 Listener::Stats Listener::stats() const noexcept {
     auto stats = stats_;
     stats.connections = peers_->list.size();
+    stats.cut = share_.cut;
+    stats.receiving_bytes = share_.receiving;
+    stats.sending_bytes = share_.sending;
     return stats;
 }
 

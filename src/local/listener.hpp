@@ -80,6 +80,11 @@ public:
         std::size_t connections{0};
         std::uint64_t accepted{0};
         std::uint64_t refused{0};
+        /// Because all connections together had too much unsent.
+        std::uint64_t cut{0};
+        /// Memory of requests that are on their way, and of answers that are not sent.
+        std::size_t receiving_bytes{0};
+        std::size_t sending_bytes{0};
     };
     [[nodiscard]] Stats stats() const noexcept;
 
@@ -99,7 +104,7 @@ private:
     std::unique_ptr<Deadline> deadline_;
     struct Peers;
     std::unique_ptr<Peers> peers_;
-    std::array<char, std::size_t{64} << 10U> buffer_{};
+    std::array<char, ServerConnection::one_read> buffer_{};
     Stats stats_{};
     std::vector<Task> stopped_{};
     TimePoint ends_{};

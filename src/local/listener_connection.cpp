@@ -13,10 +13,14 @@
 namespace tinkxx::local {
 namespace {
 
-// Behind a request that is not answered yet.
-constexpr std::size_t most_kept = std::size_t{64} << 10U;
 // Smaller pieces are joined, so that head and body of a small answer are one.
 constexpr std::size_t joined_below = std::size_t{16} << 10U;
+// Between two lines of the log that say the same.
+constexpr std::chrono::seconds between_lines{10};
+
+std::size_t memory_of_piece(std::string const& piece) noexcept {
+    return sizeof piece + memory_of(piece);
+}
 
 bool iequal(std::string_view a, std::string_view b) noexcept {
     auto const lower = [](char c) {
@@ -105,7 +109,7 @@ public:
         return connection_ != nullptr ? connection_->unsent_ : 0;
     }
     void on_gone(Task task) override {
-        if (lost_ || (connection_ != nullptr && connection_->peer_ended_)) {
+        if (lost_ || (connection_ != nullptr && connection_->peer_closes_)) {
             scheduler_.post(std::move(task));
         } else if (connection_ != nullptr) {
             gone = std::move(task);
@@ -140,19 +144,36 @@ ServerConnection::ServerConnection(ConnectionShare& share, Carrier& carrier)
 }
 
 ServerConnection::~ServerConnection() {
-    release_body();
+    forget_input();
+    forget_output();
     if (reply_ != nullptr) reply_->detach();
 }
 
 void ServerConnection::lost() {
-    if (state_ == State::closed) return;
+    if (state_ != State::closed) close("the peer is gone");
+    tell_gone();
+}
+
+void ServerConnection::cut(std::string why) {
+    // Its record says that it was answered, so there is one more.
+    if (reply_ == nullptr && unsent_ > 0) record(why);
+    close(std::move(why));
+    // Who answers is told later: this may be a call of the handler's own.
+    carrier_.on_change();
+}
+
+void ServerConnection::close(std::string why) {
+    bool const reads_body =
+        state_ == State::reading && parser_.state() == RequestParser::State::body;
     state_ = State::closed;
-    release_body();
-    output_.clear();
-    output_at_ = unsent_ = 0;
+    forget_input();
+    forget_output();
     rearm();
+    if (reply_ != nullptr || reads_body) record(std::move(why));
+}
+
+void ServerConnection::tell_gone() {
     if (reply_ == nullptr) return;
-    record("the peer is gone");
     auto& reply = *std::exchange(reply_, nullptr);
     reply.detach();
     auto const unrun = std::move(reply.drained);
@@ -160,16 +181,28 @@ void ServerConnection::lost() {
     if (auto task = std::move(reply.gone)) task();
 }
 
+void ServerConnection::peer_closes() {
+    if (peer_closes_ || state_ == State::closed) return;
+    peer_closes_ = true;
+    carrier_.on_change();
+    // Whoever closes its own side may still read; but most who do are gone.
+    if (reply_ == nullptr) return;
+    if (auto task = std::move(reply_->gone)) task();
+}
+
 void ServerConnection::peer_ended() {
     if (peer_ended_ || state_ == State::closed) return;
     peer_ended_ = true;
-    if (state_ == State::reading) {
-        end_after_output();  // a request that is not complete never will be
-    } else if (reply_ != nullptr) {
-        // Whoever closes its own side may still read; but most who do are gone.
-        if (auto task = std::move(reply_->gone)) task();
-    }
     carrier_.on_change();
+    peer_closes();
+    end_with_input();
+}
+
+void ServerConnection::end_with_input() {
+    if (state_ != State::reading || !peer_ended_ || (waits_for_reader() && !input_.empty())) return;
+    // A request that is not complete never will be.
+    if (parser_.state() == RequestParser::State::body) record("the peer is gone");
+    end_after_output();
 }
 
 void ServerConnection::retire() {
@@ -186,8 +219,7 @@ ServerConnection::Next ServerConnection::next() const noexcept {
 }
 
 void ServerConnection::end_after_output() {
-    release_body();
-    input_.clear();
+    forget_input();
     state_ = unsent_ > 0 ? State::ending : State::lingering;
     since_ = share_.scheduler.now();
     rearm();
@@ -202,8 +234,8 @@ void ServerConnection::begin_recording() {
 }
 
 void ServerConnection::record(std::string note) {
-    auto finished = std::exchange(record_, {});
     if (!share_.on_request) return;
+    auto finished = record_;  // which stays, should its answer be cut on its way
     finished.time = share_.scheduler.now() - request_began_;
     finished.note = std::move(note);
     share_.on_request(finished);
@@ -211,30 +243,48 @@ void ServerConnection::record(std::string note) {
 
 // --- time ---------------------------------------------------------------------------------------
 
-void ServerConnection::rearm() {
+std::optional<TimePoint> ServerConnection::read_deadline() const noexcept {
     auto const& limits = share_.limits;
-    std::chrono::milliseconds limit{};
-    if (state_ == State::lingering) {
-        limit = limits.linger;
-    } else if (unsent_ > 0) {
-        limit = limits.write_timeout;
-    } else if (state_ != State::reading) {
-        return share_.scheduler.disarm(*this);
-    } else if (parser_.state() == RequestParser::State::body) {
-        limit = limits.body_timeout;
-    } else if (had_request_ && !request_begun_) {
-        limit = limits.idle_timeout;
-    } else {
-        limit = limits.header_timeout;
-    }
-    share_.scheduler.arm(*this, since_ + limit, Precision::coarse);
+    if (state_ == State::lingering) return since_ + limits.linger;
+    if (state_ != State::reading || waits_for_reader()) return std::nullopt;
+    if (parser_.state() == RequestParser::State::body) return since_ + limits.body_timeout;
+    if (request_begun_) return since_ + limits.header_timeout;
+    if (unsent_ > 0) return std::nullopt;
+    return since_ + (had_request_ ? limits.idle_timeout : limits.header_timeout);
+}
+
+TimePoint ServerConnection::write_deadline() const noexcept {
+    auto const limit = share_.limits.write_timeout;
+    return sending_since_ + (stall_told_ ? limit : limit / 2);
+}
+
+void ServerConnection::rearm() {
+    auto deadline = read_deadline();
+    if (unsent_ > 0) deadline = std::min(deadline.value_or(TimePoint::max()), write_deadline());
+    if (!deadline) return share_.scheduler.disarm(*this);
+    share_.scheduler.arm(*this, *deadline, Precision::coarse);
 }
 
 void ServerConnection::on_time() {
-    if (state_ == State::lingering || unsent_ > 0) {
-        lost();  // the peer does not take what it asked for
-    } else if (state_ != State::reading) {
-        return;
+    auto const now = share_.scheduler.now();
+    if (unsent_ > 0 && now >= write_deadline()) {
+        if (!std::exchange(stall_told_, true)) {
+            carrier_.on_stall();
+        } else if (taken_ < share_.limits.min_answer_bytes) {
+            cut("cut: the peer took its answer too slowly");
+            return tell_gone();
+        } else {
+            begin_sending();
+        }
+    }
+    if (auto const deadline = read_deadline(); deadline && now >= *deadline) on_read_time();
+    rearm();
+    carrier_.on_change();
+}
+
+void ServerConnection::on_read_time() {
+    if (state_ == State::lingering) {
+        lost();
     } else if (parser_.state() == RequestParser::State::body) {
         auto const bytes = parser_.request().body.size();
         if (bytes - body_then_ < share_.limits.min_body_bytes) {
@@ -242,51 +292,83 @@ void ServerConnection::on_time() {
         } else {
             body_then_ = bytes;
             since_ = share_.scheduler.now();
-            rearm();
         }
     } else if (request_begun_) {
         refuse({.status = 408, .detail = "The head of the request came too slowly."});
     } else {
         end_after_output();
     }
-    carrier_.on_change();
 }
 
 // --- reading ------------------------------------------------------------------------------------
 
-bool ServerConnection::wants_input() const noexcept {
-    return state_ == State::reading || state_ == State::lingering || input_.size() < most_kept;
+bool ServerConnection::waits_for_reader() const noexcept {
+    return !request_begun_ && output_memory_ > share_.limits.max_unsent_bytes;
+}
+
+std::size_t ServerConnection::input_room() const noexcept {
+    auto const& limits = share_.limits;
+    bool const reads = state_ == State::reading && !waits_for_reader();
+    // What is parsed at once, or is of no use, is not kept.
+    if (reads || state_ == State::ending || state_ == State::lingering) return one_read;
+    if (state_ == State::closed || share_.receiving > limits.max_receiving_bytes) return 0;
+    return limits.max_kept_bytes - std::min(input_.size(), limits.max_kept_bytes);
 }
 
 void ServerConnection::received(std::span<char const> bytes) {
-    if (bytes.empty() || state_ == State::ending || state_ == State::lingering ||
-        state_ == State::closed) {
-        return;
-    }
-    if (state_ == State::reading && input_.empty()) {
+    if (bytes.empty() || (state_ != State::reading && state_ != State::answering)) return;
+    if (state_ == State::reading && input_.empty() && !waits_for_reader()) {
         bytes = bytes.subspan(parse(bytes));
-        if (state_ != State::reading && state_ != State::answering) return;
-        input_.assign(bytes.data(), bytes.size());
+        keep({bytes.data(), bytes.size()});
         return rearm();
     }
-    input_.append(bytes.data(), bytes.size());
+    auto kept = std::exchange(input_, {});
+    append_within(kept, {bytes.data(), bytes.size()},
+                  share_.limits.max_header_bytes + share_.limits.max_kept_bytes);
+    keep(std::move(kept));
     proceed();
 }
 
 void ServerConnection::proceed() {
-    if (state_ == State::reading && !input_.empty()) {
-        auto const kept = std::exchange(input_, {});
-        auto const taken = parse(kept);
-        if (state_ == State::reading || state_ == State::answering) input_ = kept.substr(taken);
+    if (state_ == State::closed) return tell_gone();
+    if (state_ == State::reading && !input_.empty() && !waits_for_reader()) {
+        auto kept = std::exchange(input_, {});
+        kept.erase(0, parse(kept));
+        keep(std::move(kept));
     }
-    if (state_ == State::reading && peer_ended_) end_after_output();
+    end_with_input();
     rearm();
+}
+
+void ServerConnection::keep(std::string bytes) {
+    if (state_ != State::reading && state_ != State::answering) return;
+    if (!bytes.empty()) input_ = std::move(bytes);
+    count();
+    if (share_.receiving <= share_.limits.max_receiving_bytes || counted_ == 0) return;
+    if (state_ == State::reading && request_begun_) return refuse_load();
+    // Nobody can be told before the answer that is under way, which thus is the last.
+    keep_alive_ = false;
+    if (state_ == State::reading) return end_after_output();
+    forget_input();
+}
+
+void ServerConnection::count() noexcept {
+    auto const held = memory_of(input_) + parser_.held();
+    share_.receiving = share_.receiving - counted_ + held;
+    counted_ = held;
+}
+
+void ServerConnection::forget_input() noexcept {
+    input_ = std::string{};
+    auto const dropped = parser_.take_request();
+    share_.receiving -= std::exchange(counted_, 0);
 }
 
 std::size_t ServerConnection::parse(std::span<char const> bytes) {
     std::size_t at = 0;
     while (state_ == State::reading && at < bytes.size()) {
         if (!request_begun_) {
+            if (waits_for_reader()) break;
             request_begun_ = true;
             request_began_ = since_ = share_.scheduler.now();
         }
@@ -294,7 +376,7 @@ std::size_t ServerConnection::parse(std::span<char const> bytes) {
         auto const taken = parser_.feed(bytes.subspan(at));
         at += taken;
         if (parser_.state() == RequestParser::State::head_done) on_head();
-        if (parser_.state() == RequestParser::State::body) count_body();
+        if (state_ == State::reading && parser_.state() == RequestParser::State::body) check_load();
         if (state_ != State::reading) break;
         if (parser_.state() == RequestParser::State::refused) {
             begin_recording();
@@ -316,8 +398,9 @@ void ServerConnection::on_head() {
     if (share_.admit) {
         if (auto const refusal = share_.admit(parser_.request())) return refuse(*refusal);
     }
+    auto const most = share_.limits.max_receiving_bytes;
     if (auto const length = parser_.content_length();
-        length && *length + share_.receiving > share_.limits.max_receiving_bytes) {
+        length && *length > most - std::min(share_.receiving, most)) {
         return refuse_load();
     }
     if (parser_.has_body() && parser_.expects_continue()) write("HTTP/1.1 100 Continue\r\n\r\n");
@@ -326,22 +409,18 @@ void ServerConnection::on_head() {
     body_then_ = 0;
 }
 
-void ServerConnection::count_body() {
-    auto const bytes = parser_.request().body.size();
-    share_.receiving += bytes - counted_;
-    counted_ = bytes;
+void ServerConnection::check_load() {
+    count();
     if (share_.receiving > share_.limits.max_receiving_bytes) refuse_load();
 }
 
-void ServerConnection::release_body() noexcept { share_.receiving -= std::exchange(counted_, 0); }
-
 void ServerConnection::dispatch() {
-    release_body();
     record_.request_bytes = parser_.request().body.size();
     state_ = State::answering;
     head_written_ = chunked_ = bodyless_ = false;
     length_left_.reset();
-    auto request = std::move(parser_.request());
+    auto request = parser_.take_request();
+    count();
     auto const answer = std::make_shared<Reply>(*this);
     reply_ = answer.get();
     try {
@@ -358,7 +437,6 @@ void ServerConnection::dispatch() {
 // --- answering ----------------------------------------------------------------------------------
 
 void ServerConnection::refuse(Refusal const& refusal) {
-    release_body();
     keep_alive_ = false;
     if (!request_begun_) request_began_ = share_.scheduler.now();
     auto body = refusal_body(refusal.detail);
@@ -366,6 +444,7 @@ void ServerConnection::refuse(Refusal const& refusal) {
     if (refusal.status == 503) headers.add("retry-after-ms", "1000");
     write_head(refusal.status, headers, body.size());
     if (!head_only_) write(std::move(body));
+    if (state_ == State::closed) return;
     record("refused: " + refusal.detail);
     end_after_output();
     carrier_.on_change();
@@ -384,7 +463,7 @@ void ServerConnection::write_head(int status, Headers const& headers,
     length_left_ = length;
     chunked_ = !length && !http_1_0_ && status != 204 && status != 304;
     if (!length && http_1_0_ && !bodyless_) keep_alive_ = false;
-    if (retired_ || peer_ended_) keep_alive_ = false;
+    if (retired_) keep_alive_ = false;
 
     std::string head = "HTTP/1.1 " + std::to_string(status) + " ";
     head.append(reason_of(status)).append("\r\n");
@@ -425,19 +504,60 @@ void ServerConnection::write_data(std::string bytes) {
 }
 
 void ServerConnection::write(std::string bytes) {
-    if (bytes.empty()) return;
-    if (unsent_ == 0) since_ = share_.scheduler.now();
+    if (bytes.empty() || state_ == State::closed) return;
+    if (unsent_ == 0) {
+        begin_sending();
+        share_.senders.push_back(*this);
+    }
     unsent_ += bytes.size();
+    auto const before = output_memory_;
     if (!output_.empty() && output_.back().size() + bytes.size() <= joined_below) {
+        output_memory_ -= memory_of_piece(output_.back());
         output_.back() += bytes;
     } else {
         output_.push_back(std::move(bytes));
     }
+    output_memory_ += memory_of_piece(output_.back());
+    share_.sending = share_.sending - before + output_memory_;
     carrier_.on_change();
+    shed();
+}
+
+void ServerConnection::begin_sending() noexcept {
+    sending_since_ = share_.scheduler.now();
+    taken_ = 0;
+    stall_told_ = false;
+}
+
+void ServerConnection::forget_output() noexcept {
+    if (unsent_ > 0) share_.senders.erase(*this);
+    output_.clear();
+    output_at_ = unsent_ = 0;
+    share_.sending -= std::exchange(output_memory_, 0);
+}
+
+void ServerConnection::shed() {
+    auto& share = share_;  // this one may be among those that go
+    auto const most = share.limits.max_sending_bytes;
+    if (share.sending <= most) return;
+    while (share.sending > most && !share.senders.empty()) {
+        ++share.cut;
+        share.senders.front()->cut("cut: more than " + quantity(most) +
+                                   " of answers were unsent on all connections, and this one took "
+                                   "something longest ago");
+    }
+    auto const now = share.scheduler.now();
+    if (!share.on_trouble || (share.cut_told && now - *share.cut_told < between_lines)) return;
+    share.cut_told = now;
+    share.on_trouble("more than " + quantity(most) +
+                     " of answers wait for clients to read them; connections that took something "
+                     "longest ago are cut, " +
+                     std::to_string(share.cut) + " so far");
 }
 
 void ServerConnection::finish_answer() {
     if (chunked_ && !bodyless_) write("0\r\n\r\n");
+    if (state_ == State::closed) return;
     bool const short_of_it = length_left_.value_or(0) > 0 && !bodyless_;
     record(short_of_it ? "the answer was shorter than announced" : "");
     had_request_ = true;
@@ -454,6 +574,7 @@ void ServerConnection::finish_answer() {
 }
 
 void ServerConnection::answer_dropped() {
+    if (state_ == State::closed) return;
     record("given up by the server");
     lost();
     carrier_.on_change();
@@ -476,14 +597,26 @@ std::size_t ServerConnection::output(std::span<iovec> pieces) const noexcept {
 void ServerConnection::wrote(std::size_t bytes) {
     if (bytes == 0) return;
     unsent_ -= bytes;
+    taken_ += bytes;
     output_at_ += bytes;
+    auto const before = output_memory_;
     while (!output_.empty() && output_at_ >= output_.front().size()) {
         output_at_ -= output_.front().size();
+        output_memory_ -= memory_of_piece(output_.front());
         output_.pop_front();
     }
-    since_ = share_.scheduler.now();
-    if (unsent_ == 0 && state_ == State::ending) state_ = State::lingering;
+    share_.sending = share_.sending - before + output_memory_;
+    share_.senders.erase(*this);
+    if (unsent_ > 0) {
+        share_.senders.push_back(*this);
+    } else if (state_ == State::ending) {
+        state_ = State::lingering;
+        since_ = share_.scheduler.now();
+    } else if (!request_begun_) {
+        since_ = share_.scheduler.now();
+    }
     rearm();
+    if (!input_.empty() && !waits_for_reader()) carrier_.on_change();
     if (unsent_ > 0 || reply_ == nullptr) return;
     if (auto task = std::move(reply_->drained)) task();
 }

@@ -16,16 +16,9 @@ using boost::beast::iequals;
 using boost::beast::string_view;
 using ErrorCode = boost::beast::error_code;
 
-// A length is a promise of the peer's; memory for it is taken as it is kept.
-constexpr std::size_t most_reserved = std::size_t{1} << 20U;
+constexpr std::size_t least_grown = std::size_t{4} << 10U;
 // What the end of a chunked body has at least. Beast's parser wants no less when it looks again.
 constexpr std::size_t shortest_chunk_end = 5;
-
-std::string quantity(std::size_t bytes) {
-    if (bytes >= (std::size_t{1} << 20U)) return std::to_string(bytes >> 20U) + " MiB";
-    if (bytes >= (std::size_t{1} << 10U)) return std::to_string(bytes >> 10U) + " KiB";
-    return std::to_string(bytes) + " bytes";
-}
 
 }  // namespace
 
@@ -33,7 +26,8 @@ class RequestParser::Impl final : public beast_http::basic_parser<true> {
 public:
     explicit Impl(ListenerLimits const& limits) : limits_{limits} {
         eager(true);
-        header_limit(static_cast<std::uint32_t>(limits.max_header_bytes));
+        header_limit(
+            static_cast<std::uint32_t>(std::min<std::size_t>(limits.max_header_bytes, UINT32_MAX)));
         body_limit(limits.max_request_bytes);
     }
 
@@ -45,8 +39,8 @@ public:
         bool const in_head = state == State::head;
         auto const taken = put(boost::asio::buffer(bytes.data(), bytes.size()), error);
         // Beast limits what is looked at in one go, which is not all if lines come one by one.
-        if (in_head) head_bytes_ += taken;
-        if (in_head && head_bytes_ > limits_.max_header_bytes && state == State::head) {
+        if (in_head) head_bytes += taken;
+        if (in_head && head_bytes > limits_.max_header_bytes && state == State::head) {
             refuse_length();
             return taken;
         }
@@ -56,7 +50,9 @@ public:
             return taken;
         }
         if (error == beast_http::error::need_more) {
-            if (bytes.size() - taken > limits_.max_header_bytes) refuse_length();
+            // Of the head, with what is taken of it; behind a chunk, what is not taken only.
+            auto const before = state == State::head ? head_bytes : 0;
+            if (bytes.size() - taken > limits_.max_header_bytes - before) refuse_length();
         } else if (error) {
             refuse_for(error);
         }
@@ -66,6 +62,7 @@ public:
     ServerRequest request;
     Refusal refusal;
     State state{State::head};
+    std::size_t head_bytes{0};
     bool expects_continue{false};
     int version{11};
 
@@ -78,9 +75,15 @@ private:
     }
     void on_response_impl(int, string_view, int, ErrorCode&) override {}
     void on_field_impl(beast_http::field, string_view name, string_view value,
-                       ErrorCode&) override {
+                       ErrorCode& error) override {
         // What stands behind a chunked body is no part of the head.
         if (state != State::head) return;
+        if (request.headers.size() == limits_.max_header_lines) {
+            refuse(431, "A request must not have more than " +
+                            std::to_string(limits_.max_header_lines) + " header lines.");
+            error = beast_http::error::header_limit;
+            return;
+        }
         request.headers.add(std::string{name}, std::string{value});
     }
     void on_header_impl(ErrorCode& error) override {
@@ -91,18 +94,16 @@ private:
         error = beast_http::error::need_buffer;
     }
     void on_body_init_impl(boost::optional<std::uint64_t> const& length, ErrorCode&) override {
-        if (length) {
-            request.body.reserve(
-                static_cast<std::size_t>(std::min<std::uint64_t>(*length, most_reserved)));
-        }
+        // The peer can say anything, so memory for it is taken only as the body comes.
+        if (length && *length < body_most_) body_most_ = static_cast<std::size_t>(*length);
     }
     std::size_t on_body_impl(string_view body, ErrorCode&) override {
-        request.body.append(body.data(), body.size());
+        append_within(request.body, {body.data(), body.size()}, body_most_);
         return body.size();
     }
     void on_chunk_header_impl(std::uint64_t, string_view, ErrorCode&) override {}
     std::size_t on_chunk_body_impl(std::uint64_t, string_view body, ErrorCode&) override {
-        request.body.append(body.data(), body.size());
+        append_within(request.body, {body.data(), body.size()}, body_most_);
         return body.size();
     }
     void on_finish_impl(ErrorCode&) override {
@@ -156,6 +157,7 @@ private:
     }
 
     void refuse_for(ErrorCode const& error) {
+        if (state == State::refused) return;  // and told why
         if (error == beast_http::error::header_limit) return refuse_length();
         if (error == beast_http::error::body_limit) {
             return refuse(413, "The body of a request must not be longer than " +
@@ -168,9 +170,26 @@ private:
     }
 
     ListenerLimits const& limits_;
-    std::size_t head_bytes_{0};
+    std::size_t body_most_{limits_.max_request_bytes};
     bool stopped_{false};
 };
+
+std::string quantity(std::size_t bytes) {
+    if (bytes >= (std::size_t{1} << 20U)) return std::to_string(bytes >> 20U) + " MiB";
+    if (bytes >= (std::size_t{1} << 10U)) return std::to_string(bytes >> 10U) + " KiB";
+    return std::to_string(bytes) + " bytes";
+}
+
+void append_within(std::string& text, std::string_view more, std::size_t most) {
+    auto const need = text.size() + more.size();
+    if (need > text.capacity()) {
+        std::string grown;
+        // (Its capacity is at most half of what a string can have.)
+        grown.reserve(std::max(need, std::min(std::max(text.capacity() * 2, least_grown), most)));
+        text = std::move(grown.append(text));
+    }
+    text.append(more.data(), more.size());
+}
 
 std::string printable(std::string_view text, std::size_t most) {
     std::string clean{text.substr(0, most)};
@@ -195,7 +214,17 @@ void RequestParser::go_on() noexcept {
 }
 RequestParser::State RequestParser::state() const noexcept { return impl_->state; }
 Refusal const& RequestParser::refusal() const noexcept { return impl_->refusal; }
-ServerRequest& RequestParser::request() noexcept { return impl_->request; }
+ServerRequest const& RequestParser::request() const noexcept { return impl_->request; }
+ServerRequest RequestParser::take_request() noexcept {
+    impl_->head_bytes = 0;
+    return std::exchange(impl_->request, {});
+}
+std::size_t RequestParser::held() const noexcept {
+    auto const& request = impl_->request;
+    // Each line twice, for its strings and for the room that a list has beyond its end.
+    return impl_->head_bytes + request.headers.size() * 2 * sizeof(Header) +
+           memory_of(request.body);
+}
 bool RequestParser::has_body() const noexcept { return !impl_->is_done(); }
 bool RequestParser::expects_continue() const noexcept { return impl_->expects_continue; }
 bool RequestParser::keep_alive() const noexcept { return impl_->keep_alive(); }

@@ -22,6 +22,18 @@ struct Refusal {
 /// `text` as it can stand in a message or a line of a log: printable ASCII, cut if it is long.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t most = 200);
 
+/// "64 KiB".
+[[nodiscard]] std::string quantity(std::size_t bytes);
+
+/// Appends, and takes no more memory than twice what it needs or `most` in all. A string that grows
+/// by itself may pass `most`.
+void append_within(std::string& text, std::string_view more, std::size_t most);
+
+/// Memory that a string takes beside itself.
+[[nodiscard]] inline std::size_t memory_of(std::string const& text) noexcept {
+    return text.capacity() > std::string{}.capacity() ? text.capacity() + 1 : 0;
+}
+
 /// Reads one HTTP/1.1 request from bytes that come in pieces of any size.
 class RequestParser {
 public:
@@ -48,7 +60,11 @@ public:
     [[nodiscard]] Refusal const& refusal() const noexcept;
     /// With its body once complete. Its target begins with a slash, or is `*`; a host that the
     /// target named is the one in its headers.
-    [[nodiscard]] ServerRequest& request() noexcept;
+    [[nodiscard]] ServerRequest const& request() const noexcept;
+    /// The same, to keep. The parser holds nothing then.
+    [[nodiscard]] ServerRequest take_request() noexcept;
+    /// Memory that the request takes.
+    [[nodiscard]] std::size_t held() const noexcept;
     /// At `head_done`.
     [[nodiscard]] bool has_body() const noexcept;
     [[nodiscard]] bool expects_continue() const noexcept;

@@ -176,6 +176,120 @@ TEST_F(ListenerOnSockets, StreamsNoFasterThanThePeerReads) {
     EXPECT_EQ(given, 32U);
 }
 
+TEST_F(ListenerOnSockets, HoldsTenThousandPipelinedRequestsOfAPeerThatDoesNotReadToTheBound) {
+    constexpr int requests = 10'000;
+    constexpr std::size_t answer_bytes = 20'000;
+    open();
+    int handled = 0;
+    handler.act = [&](ServerRequest& request, std::shared_ptr<Answer> const& answer) {
+        ++handled;
+        auto body = "[" + request.target + "]";
+        body.resize(answer_bytes, 'x');
+        test::reply(*answer, std::move(body));
+    };
+    std::string all;
+    for (int i = 0; i < requests; ++i) {
+        all += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    }
+    auto const client = connect();
+    std::size_t at = 0;
+    std::size_t most = 0;
+    auto const send_more = [&] {
+        auto const sent = ::send(client.get(), all.data() + at, std::min(all.size() - at, 65536UL),
+                                 MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent > 0) at += static_cast<std::size_t>(sent);
+        loop.turn(0s);
+        auto const stats = listener->stats();
+        most = std::max(most, stats.receiving_bytes + stats.sending_bytes);
+        return sent > 0;
+    };
+    // As much as the sockets of both ends take, and until nothing happens any more.
+    for (int quiet = 0, before = 0; quiet < 1000; ++quiet) {
+        if (send_more() || handled > before) quiet = 0;
+        before = handled;
+    }
+    EXPECT_LT(handled, requests);
+    EXPECT_LE(most, (512U << 10U) + 2 * answer_bytes);
+
+    std::string answers;
+    int expected = 0;
+    until([&] {
+        send_more();
+        receive(client, answers);
+        for (;;) {
+            auto const mark = "[/" + std::to_string(expected) + "]";
+            auto const place = answers.find("[/");
+            if (place == std::string::npos || answers.size() < place + answer_bytes) break;
+            EXPECT_EQ(answers.substr(place, mark.size()), mark);
+            answers.erase(0, place + answer_bytes);
+            ++expected;
+        }
+        return expected == requests;
+    });
+    EXPECT_EQ(handled, requests);
+    EXPECT_LE(most, (512U << 10U) + 2 * answer_bytes);
+    until([&] { return listener->stats().sending_bytes == 0; });
+    EXPECT_EQ(listener->stats().receiving_bytes, 0U);
+    EXPECT_EQ(listener->stats().connections, 1U);
+}
+
+TEST_F(ListenerOnSockets, AnswersAllThatAPeerAskedBeforeItClosedItsSide) {
+    constexpr int requests = 2000;
+    open();
+    handler.act = [](ServerRequest&, std::shared_ptr<Answer> const& answer) {
+        test::reply(*answer, std::string(10'000, 'x'));
+    };
+    std::string all;
+    for (int i = 0; i < requests; ++i) all += get;
+    auto const client = connect();
+    std::size_t at = 0;
+    until([&] {
+        auto const sent =
+            ::send(client.get(), all.data() + at, all.size() - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent > 0) at += static_cast<std::size_t>(sent);
+        loop.turn(0s);
+        return at == all.size();
+    });
+    ::shutdown(client.get(), SHUT_WR);
+    for (int i = 0; i < 20; ++i) loop.turn(0s);
+    auto const answers = rest_of(client);
+    int answered = 0;
+    for (auto place = answers.find("HTTP/1.1 200 OK"); place != std::string::npos;
+         place = answers.find("HTTP/1.1 200 OK", place + 1)) {
+        ++answered;
+    }
+    EXPECT_EQ(answered, requests);
+    until([&] { return listener->stats().connections == 0; });
+}
+
+TEST_F(ListenerOnSockets, CutsConnectionsWhenAllTogetherHaveTooMuchUnsent) {
+    std::vector<std::string> troubles;
+    open({.limits = {.max_sending_bytes = 4U << 20U},
+          .on_trouble = [&](std::string line) { troubles.push_back(std::move(line)); }});
+    handler.act = [](ServerRequest&, std::shared_ptr<Answer> const& answer) {
+        test::reply(*answer, std::string(1U << 20U, 'x'));
+    };
+    // Each has as much as the sockets of both ends take, and one answer more.
+    std::vector<Fd> clients;
+    std::string const many = [] {
+        std::string all;
+        for (int i = 0; i < 50; ++i) all += get;
+        return all;
+    }();
+    std::size_t most = 0;
+    for (int i = 0; i < 12; ++i) {
+        clients.push_back(connect(many));
+        for (int turn = 0; turn < 50; ++turn) {
+            loop.turn(0s);
+            most = std::max(most, listener->stats().sending_bytes);
+        }
+    }
+    until([&] { return listener->stats().cut > 0; });
+    EXPECT_LE(most, 4U << 20U);
+    EXPECT_FALSE(troubles.empty());
+    until([&] { return listener->stats().connections < clients.size(); });
+}
+
 TEST_F(ListenerOnSockets, NoticesThatAPeerIsGone) {
     open();
     auto closing = connect(get);
@@ -201,6 +315,19 @@ TEST_F(ListenerOnSockets, RefusesAConnectionTooMany) {
     auto const third = connect(get);
     EXPECT_THAT(rest_of(third), StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
     EXPECT_EQ(listener->stats().refused, 1U);
+}
+
+TEST_F(ListenerOnSockets, ClosesConnectionsFarTooManyWithoutAWord) {
+    open({.limits = {.max_connections = 2}});
+    std::vector<Fd> clients;
+    for (std::size_t i = 0; i < 300; ++i) {
+        clients.push_back(connect());
+        until([&] { return listener->stats().accepted == clients.size(); });
+    }
+    EXPECT_LE(listener->stats().connections, 258U);
+    EXPECT_EQ(listener->stats().refused, 298U);
+    EXPECT_THAT(rest_of(clients[2]), StartsWith("HTTP/1.1 503 "));
+    EXPECT_EQ(rest_of(clients.back()), "");
 }
 
 TEST_F(ListenerOnSockets, LetsAPeerThatStillSendsReadItsRefusal) {

@@ -51,26 +51,42 @@ public:
         : share{.scheduler = clock,
                 .handler = handler,
                 .limits = limits,
-                .on_request = [this](auto const& one) { records.push_back(one); }},
+                .on_request = [this](auto const& one) { records.push_back(one); },
+                .on_trouble = [this](std::string line) { troubles.push_back(std::move(line)); }},
           connection{std::make_unique<local::ServerConnection>(share, *this)} {}
 
     testing::ManualClock clock{};
     KeepingHandler handler{};
     std::vector<local::RequestRecord> records{};
+    std::vector<std::string> troubles{};
     local::ConnectionShare share;
     std::unique_ptr<local::ServerConnection> connection;
     std::string sent{};                ///< by the server, and not taken yet
     std::size_t write_room{SIZE_MAX};  ///< how much the peer takes
+    std::size_t most_held{0};          ///< by the connection so far
+    int stalls{0};                     ///< that the connection told of
 
     void send(std::string_view bytes) {
         connection->received(std::span{bytes.data(), bytes.size()});
         settle();
     }
+    /// Sends as much as the connection has room for, as a socket would, and says how much that was.
+    std::size_t offer(std::string_view bytes) {
+        std::size_t at = 0;
+        while (at < bytes.size() && connection->wants_input()) {
+            auto const piece = bytes.substr(at, connection->input_room());
+            at += piece.size();
+            send(piece);
+        }
+        return at;
+    }
     /// Does what a socket would at the end of a turn.
     void settle() {
         do {
             changed_ = false;
+            most_held = std::max(most_held, connection->held());
             connection->proceed();
+            most_held = std::max(most_held, connection->held());
             std::array<iovec, 4> pieces{};
             while (write_room > 0 && connection->unsent() > 0) {
                 auto const count = connection->output(pieces);
@@ -96,6 +112,10 @@ public:
 
 private:
     void on_change() override { changed_ = true; }
+    void on_stall() override {
+        ++stalls;
+        on_change();
+    }
     bool changed_{false};
 };
 

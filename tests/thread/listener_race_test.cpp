@@ -146,6 +146,45 @@ TEST(ListenerRace, TheServerEndsWhileItIsBusy) {
     }
 }
 
+/// Sends the same request again and again, reads nothing, and breaks the connection off once the
+/// server takes no more.
+void flood(std::uint16_t port, std::string_view request) {
+    auto const socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    ASSERT_GE(socket, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(::connect(socket, reinterpret_cast<sockaddr const*>(&address), sizeof address), 0);
+    timeval const patience{.tv_sec = 0, .tv_usec = 200'000};
+    ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    std::string many;
+    while (many.size() < 60'000) many += request;
+    std::size_t sent = 0;
+    for (;;) {
+        auto const some = ::send(socket, many.data(), many.size(), MSG_NOSIGNAL);
+        if (some < static_cast<ssize_t>(many.size())) break;
+        sent += many.size();
+        ASSERT_LT(sent, std::size_t{256} << 20U) << "the server takes it without end";
+    }
+    ::close(socket);
+}
+
+TEST(ListenerRace, FloodsOfRequestsWithoutAReaderEndAndOthersAreServed) {
+    Server const server{options()};
+    auto const listening = listen(server, {.port = 0, .log_requests = true});
+    race(threads, [&](int thread) {
+        if (thread == 0) {
+            Client const client{listening.url()};
+            for (int i = 0; i < 10; ++i) EXPECT_EQ(client.service.health().get(), "ok");
+        } else {
+            flood(listening.port(), "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        }
+    });
+    listening.stop();
+    server.stop();
+}
+
 TEST(ListenerRace, ConnectionsBreakOffAndPortsCloseAnywhere) {
     Server const server{options()};
     auto const stays = listen(server, {.port = 0, .log_requests = true});
