@@ -1,5 +1,6 @@
-// A client that sends anything, in pieces of any size. Whatever it is, what reaches the handler is
-// a request within the limits, each is answered once, and what goes out is made of whole answers.
+// A client that sends anything, in pieces of any size, and reads as it likes. Whatever it does,
+// what reaches the handler is a request within the limits, each is answered once, what goes out is
+// made of whole answers, and the connection holds no more than it may.
 #include "support/wired_connection.hpp"
 
 #include <cstdint>
@@ -17,7 +18,14 @@ void require(bool condition) {
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     using namespace tinkxx;
     if (size < 3) return 0;
-    local::ListenerLimits const limits{.max_header_bytes = 512, .max_request_bytes = 256};
+    local::ListenerLimits const limits{.max_header_bytes = 512,
+                                       .max_header_lines = 16,
+                                       .max_request_bytes = 256,
+                                       .max_kept_bytes = 256,
+                                       .max_unsent_bytes = 1024};
+    // What is kept, a head, a body, answers and the one that is given last.
+    constexpr std::size_t most_held =
+        (512 + 256 + 64) + (512 + 16 * 2 * sizeof(Header)) + (256 + 1) + (1024 + 1024);
     test::WiredConnection wire{limits};
     auto const piece = static_cast<std::size_t>(data[0] % 64) + 1;
     auto const how = data[1];
@@ -25,6 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     bool const streams = (how & 1U) != 0;
     bool const later = (how & 2U) != 0;
     bool const drops = (how & 4U) != 0;
+    bool const reads_little = (how & 8U) != 0;
     std::size_t answered = 0;
     auto const answer = [&](local::Answer& one) {
         ++answered;
@@ -43,7 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     std::string_view const input{reinterpret_cast<char const*>(data) + 3, size - 3};
     int turn = 0;
     for (std::size_t at = 0; at < input.size(); at += piece) {
-        if (wire.connection->wants_input()) wire.send(input.substr(at, piece));
+        if (reads_little) wire.write_room = (how >> 4U) * std::size_t{8};
+        wire.offer(input.substr(at, piece));
         if (later && !wire.handler.asked.empty() && turn++ % (lag + 1) == lag) {
             require(wire.handler.asked.size() == 1);
             auto const one = std::move(wire.handler.asked.back());
@@ -51,13 +61,20 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
             if (!drops) answer(*one.answer);
         }
         wire.settle();
+        require(wire.most_held <= most_held);
+        require(wire.connection->held() == wire.share.receiving + wire.share.sending);
     }
+    wire.write_room = SIZE_MAX;
+    wire.settle();
     wire.connection->peer_ended();
     wire.settle();
-    wire.handler.asked.clear();
-    wire.settle();
+    // What it asked before is still asked.
+    while (!wire.handler.asked.empty()) {
+        wire.handler.asked.clear();
+        wire.settle();
+    }
     require(wire.next() == local::ServerConnection::Next::close);
-    require(wire.share.receiving == 0);
+    require(wire.share.receiving == 0 && wire.share.sending == 0 && wire.share.senders.empty());
     std::size_t answers = 0;
     for (auto at = wire.sent.find("HTTP/1.1 200 OK\r\n"); at != std::string::npos;
          at = wire.sent.find("HTTP/1.1 200 OK\r\n", at + 1)) {
