@@ -58,7 +58,7 @@ Batched batched(pbf_reader in, Place const& place) {
                 out.offsets = bytes(in);
                 break;
             case varint_field(3):
-                out.dtype = in.get_enum();
+                out.dtype = proto::enumerator(in, place, "dtype");
                 break;
             case bytes_field(4):
                 for (auto const dimension : in.get_packed_int64()) {

@@ -142,8 +142,9 @@ std::optional<Number> number_in(json::string const& text) {
 std::optional<std::int64_t> integer_in(json::value const& value) {
     if (auto const* number = value.if_int64()) return *number;
     if (auto const* number = value.if_double()) {
-        // 2^63 is a double, the largest int64 is not.
-        if (std::trunc(*number) == *number && *number >= -0x1p63 && *number < 0x1p63) {
+        // 2^63 is a double, the largest int64 is not. -2^63 is both, but digits of a smaller number
+        // are read as it; written as an integer it is no double.
+        if (std::trunc(*number) == *number && *number > -0x1p63 && *number < 0x1p63) {
             return static_cast<std::int64_t>(*number);
         }
     }
@@ -245,8 +246,8 @@ char* write_double(char* to, char* end, double number) noexcept {
 
 }  // namespace
 
-Result<json::value> parse_json(std::string_view operation, std::string_view text, Doubles doubles,
-                               json::storage_ptr storage) {
+std::optional<json::value> try_json(std::string_view text, std::string& why, Doubles doubles,
+                                    json::storage_ptr storage) {
     json::parse_options options;
     options.max_depth = json_depth;
     json::basic_parser<Builder> parser{options, doubles};
@@ -255,11 +256,19 @@ Result<json::value> parse_json(std::string_view operation, std::string_view text
     auto const used = parser.write_some(false, text.data(), text.size(), failed);
     if (!failed && used < text.size()) failed = json::error::extra_data;
     if (!failed) return parser.handler().stack.release();
+    why = failed.message() + " at byte " + std::to_string(used) + " of " +
+          std::to_string(text.size());
+    return std::nullopt;
+}
+
+Result<json::value> parse_json(std::string_view operation, std::string_view text, Doubles doubles,
+                               json::storage_ptr storage) {
+    std::string why;
+    if (auto value = try_json(text, why, doubles, std::move(storage))) return *std::move(value);
     ErrorDetails details;
     details.kind = ErrorKind::validation;
     details.message =
-        std::string{operation} + ": the answer is no JSON that can be read: " + failed.message() +
-        " at byte " + std::to_string(used) + " of " + std::to_string(text.size()) +
+        std::string{operation} + ": the answer is no JSON that can be read: " + why +
         "; check that TINKER_BASE_URL or ClientOptions::base_url names a Tinker server";
     return details;
 }
@@ -332,6 +341,15 @@ void read(JsonIn const& in, std::int32_t& out) {
         out = static_cast<std::int32_t>(*number);
     } else {
         in.fail("an integer of 32 bits");
+    }
+}
+
+void read_within(JsonIn const& in, std::int64_t least, std::int64_t most, std::int64_t& out) {
+    auto const number = integer_in(in.value());
+    if (number && *number >= least && *number <= most) {
+        out = *number;
+    } else {
+        in.fail("an integer from " + std::to_string(least) + " to " + std::to_string(most));
     }
 }
 

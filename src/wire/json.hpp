@@ -35,6 +35,11 @@ enum class Doubles : std::uint8_t { exact, fast };
                                                     Doubles doubles = Doubles::exact,
                                                     boost::json::storage_ptr storage = {});
 
+/// As above, for those who read what others ask: nothing, and in `why` what is wrong where.
+[[nodiscard]] std::optional<boost::json::value> try_json(std::string_view text, std::string& why,
+                                                         Doubles doubles = Doubles::exact,
+                                                         boost::json::storage_ptr storage = {});
+
 /// A value in a document that is being read, and the way to it.
 ///
 /// Every read of something else than what is there gives a default and notes the failure; the
@@ -141,6 +146,8 @@ void read(JsonIn const& in, bool& out);
 /// Integers may be written as whole floats or, as the official SDK allows, as text.
 void read(JsonIn const& in, std::int64_t& out);
 void read(JsonIn const& in, std::int32_t& out);
+/// An integer from `least` to `most`, which the error for any other value names.
+void read_within(JsonIn const& in, std::int64_t least, std::int64_t most, std::int64_t& out);
 void read(JsonIn const& in, double& out);
 void read(JsonIn const& in, float& out);
 void read(JsonIn const& in, std::string& out);

@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,10 +28,12 @@ static_assert(std::endian::native == std::endian::little,
 /// What is wrong, and where. Caught by `read` alone. A place is anything with `text()`.
 struct Wrong {
     template <class Place>
-    Wrong(Place const& where, std::string what) : place{where.text()}, why{std::move(what)} {}
+    Wrong(Place const& where, std::string what, std::string is = {})
+        : place{where.text()}, why{std::move(what)}, value{std::move(is)} {}
 
     std::string place;
     std::string why;
+    std::string value;  ///< that stands there, if it is a single one
 };
 
 /// protozero asserts that a field has the type it is read as; a field of another type than the
@@ -48,6 +51,27 @@ constexpr std::uint32_t fixed64_field(protozero::pbf_tag_type tag) {
 inline std::string_view bytes(protozero::pbf_reader& in) {
     auto const view = in.get_view();
     return {view.data(), view.size()};
+}
+
+/// An integer from `least` to `most`. protozero's readers of narrow types drop the upper bits.
+template <class Place>
+std::int64_t number_within(protozero::pbf_reader& in, std::int64_t least, std::int64_t most,
+                           Place const& place, std::string_view name) {
+    auto const number = in.get_int64();
+    if (number >= least && number <= most) return number;
+    Wrong wrong{place,
+                std::string{name} + " " + std::to_string(number) + ", which is not from " +
+                    std::to_string(least) + " to " + std::to_string(most),
+                std::to_string(number)};
+    (wrong.place += '/') += name;
+    throw wrong;
+}
+
+/// A value of an enumeration, which may be one that nobody knows.
+template <class Place>
+std::int32_t enumerator(protozero::pbf_reader& in, Place const& place, std::string_view name) {
+    using Limits = std::numeric_limits<std::int32_t>;
+    return static_cast<std::int32_t>(number_within(in, Limits::min(), Limits::max(), place, name));
 }
 
 /// Numbers of fixed width, one after the other.
@@ -140,7 +164,7 @@ TensorData tensor(protozero::pbf_reader in, Place const& place) {
                 break;
             }
             case varint_field(3):
-                dtype = in.get_enum();
+                dtype = enumerator(in, place, "dtype");
                 break;
             case bytes_field(4):
                 for (auto const dimension : in.get_packed_int64()) shape.push_back(dimension);

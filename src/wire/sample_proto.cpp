@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace tinkxx::wire {
@@ -41,6 +42,12 @@ StopReason stop_reason(std::int32_t number, Place const& place) {
 // An empty cell is token 0 with a logprob that no model gives (R-SAMP-71).
 bool is_pad(TokenLogprob const& cell) { return cell.token == 0 && cell.logprob == -99999.0F; }
 
+// A number of 32 bits.
+std::uint64_t cells_of(pbf_reader& in, Place const& place, std::string_view name) {
+    return static_cast<std::uint64_t>(
+        proto::number_within(in, 0, std::numeric_limits<std::uint32_t>::max(), place, name));
+}
+
 std::optional<TopkLogprobs> topk(pbf_reader in, Place const& place) {
     std::string_view ids;
     std::string_view logprobs;
@@ -55,10 +62,10 @@ std::optional<TopkLogprobs> topk(pbf_reader in, Place const& place) {
                 logprobs = bytes(in);
                 break;
             case varint_field(3):
-                k = in.get_uint32();
+                k = cells_of(in, place, "k");
                 break;
             case varint_field(4):
-                length = in.get_uint32();
+                length = cells_of(in, place, "length");
                 break;
             default:
                 in.skip();
@@ -124,7 +131,8 @@ SampledSequence sequence(pbf_reader in, std::size_t index) {
     while (in.next()) {
         switch (in.tag_and_type()) {
             case varint_field(1):
-                out.stop_reason = stop_reason(in.get_enum(), place("stop_reason"));
+                out.stop_reason = stop_reason(proto::enumerator(in, place({}), "stop_reason"),
+                                              place("stop_reason"));
                 break;
             case bytes_field(2):
                 out.tokens = packed<Token>(bytes(in), place("tokens"));

@@ -83,7 +83,8 @@ ModelInputChunk image(pbf_reader in, Place const& place) {
                 break;
             }
             case varint_field(3):
-                out.expected_tokens = in.get_int32();
+                out.expected_tokens =
+                    proto::number_within(in, Count::least, Count::most, place, "expected_tokens");
                 break;
             default:
                 in.skip();
@@ -128,7 +129,7 @@ void chunk(pbf_reader in, Place const& place, ModelInput& out) {
     if (!any) throw Wrong{place, "a chunk of no kind that is known"};
 }
 
-ProvenanceSpan span(pbf_reader in) {
+ProvenanceSpan span(pbf_reader in, Place const& place) {
     ProvenanceSpan out;
     while (in.next()) {
         auto const tag = in.tag_and_type();
@@ -145,10 +146,12 @@ ProvenanceSpan span(pbf_reader in) {
                     out.sequence_id = bytes(part);
                     break;
                 case varint_field(2):
-                    out.offset = part.get_int64();
+                    out.offset =
+                        proto::number_within(part, Number::least, Number::most, place, "offset");
                     break;
                 case varint_field(3):
-                    out.length = part.get_int64();
+                    out.length =
+                        proto::number_within(part, Number::least, Number::most, place, "length");
                     break;
                 default:
                     part.skip();
@@ -193,10 +196,12 @@ Datum datum(pbf_reader in, std::size_t index) {
                 break;
             }
             case bytes_field(3):
-                out.model_input_spans.push_back(span(in.get_message()));
+                out.model_input_spans.push_back(
+                    span(in.get_message(), Place{.datum = index, .member = "model_input_spans"}));
                 break;
             case bytes_field(4):
-                out.loss_fn_input_spans.push_back(span(in.get_message()));
+                out.loss_fn_input_spans.push_back(
+                    span(in.get_message(), Place{.datum = index, .member = "loss_fn_input_spans"}));
                 break;
             default:
                 in.skip();
@@ -239,7 +244,8 @@ ForwardBackward request(std::string_view body) {
                 out.model_id = bytes(in);
                 break;
             case varint_field(2):
-                out.seq_id = in.get_int32();
+                // 0 does not travel, and stands for none.
+                out.seq_id = proto::number_within(in, 0, Count::most, Place{}, "seq_id");
                 break;
             case bytes_field(3):
                 out.data.push_back(datum(in.get_message(), out.data.size()));
@@ -262,7 +268,6 @@ ForwardBackward request(std::string_view body) {
     }
     // Numbers are in both, texts in the newer one only.
     out.config = newer.empty() ? std::move(numbers) : std::move(newer);
-    // 0 does not travel, and stands for none.
     if (out.seq_id == 0) out.seq_id.reset();
     return out;
 }
@@ -276,7 +281,7 @@ Result<ForwardBackward> decode_forward_backward(std::string_view operation, std:
             auto input =
                 in.required<InputIn>(out.forward_only ? "forward_input" : "forward_backward_input");
             out.model_id = in.required<std::string>("model_id");
-            out.seq_id = in.optional<std::int64_t>("seq_id");
+            out.seq_id = optional_number<Number>(in, "seq_id");
             out.data.reserve(input.data.size());
             for (auto& one : input.data) out.data.push_back(std::move(one.datum));
             out.loss_fn = std::move(input.loss_fn);
@@ -289,7 +294,7 @@ Result<ForwardBackward> decode_forward_backward_proto(std::string_view body) {
     try {
         return request(body);
     } catch (Wrong const& wrong) {
-        return refusal(operation, wrong.place, {},
+        return refusal(operation, wrong.place, wrong.value,
                        "the protobuf body has at " + wrong.place + " " + wrong.why);
     } catch (protozero::exception const& broken) {
         return refusal(operation, {}, {},

@@ -56,11 +56,11 @@ struct Params {
 };
 void read(JsonIn const& in, Params& out) {
     auto& params = out.params;
-    params.max_tokens = in.optional<std::int64_t>("max_tokens");
+    params.max_tokens = optional_number<Count>(in, "max_tokens");
     if (auto const seed = in.optional<Seed>("seed")) params.seed = seed->number;
     params.stop = either(in, "stop", StopIn{}).stop;
     params.temperature = either(in, "temperature", 1.0);
-    params.top_k = either<std::int64_t>(in, "top_k", -1);
+    params.top_k = either(in, "top_k", Within<-1, Count::most>{-1}).number;
     params.top_p = either(in, "top_p", 1.0);
 }
 
@@ -79,7 +79,7 @@ struct Lora {
 };
 void read(JsonIn const& in, Lora& out) {
     auto& config = out.config;
-    config.rank = in.required<std::int64_t>("rank");
+    config.rank = in.required<Count>("rank").number;
     config.seed = in.optional<std::int64_t>("seed");
     config.train_unembed = either(in, "train_unembed", true);
     config.train_mlp = either(in, "train_mlp", true);
@@ -106,7 +106,7 @@ struct Target {
 void read(JsonIn const& in, Target& out) {
     in.tag("type", "sampling_session");
     out.sampling_session_id = in.required<std::string>("sampling_session_id");
-    out.cloned_sampler_id = either<std::int64_t>(in, "cloned_sampler_id", 0);
+    out.cloned_sampler_id = either(in, "cloned_sampler_id", Number{}).number;
 }
 
 struct After {
@@ -162,7 +162,7 @@ std::string kind_of(JsonIn const& chunk) {
 void read_chunk(JsonIn const& chunk, ModelInput& input) {
     if (!chunk.value().is_object()) return chunk.fail("a chunk, which is an object");
     auto const kind = kind_of(chunk);
-    auto const expected = [&chunk] { return chunk.optional<std::int64_t>("expected_tokens"); };
+    auto const expected = [&chunk] { return optional_number<Count>(chunk, "expected_tokens"); };
     if (kind == "encoded_text") {
         input.chunks.emplace_back(EncodedTextChunk{chunk.required<std::vector<Token>>("tokens")});
     } else if (kind == "image") {
@@ -245,7 +245,7 @@ Result<CreateSamplingSession> decode_create_sampling_session(std::string_view js
     return read_request<CreateSamplingSession>(
         "create_sampling_session", json, [](JsonIn const& in, CreateSamplingSession& out) {
             out.session_id = in.required<std::string>("session_id");
-            out.sampling_session_seq_id = in.required<std::int64_t>("sampling_session_seq_id");
+            out.sampling_session_seq_id = in.required<Number>("sampling_session_seq_id").number;
             out.base_model = in.optional<std::string>("base_model");
             out.model_path = in.optional<std::string>("model_path");
         });
@@ -254,19 +254,19 @@ Result<CreateSamplingSession> decode_create_sampling_session(std::string_view js
 Result<Sample> decode_sample(std::string_view operation, std::string_view json) {
     return read_request<Sample>(operation, json, [](JsonIn const& in, Sample& out) {
         out.sampling_session_id = in.optional<std::string>("sampling_session_id");
-        out.seq_id = in.optional<std::int64_t>("seq_id");
+        out.seq_id = optional_number<Number>(in, "seq_id");
         out.base_model = in.optional<std::string>("base_model");
         out.model_path = in.optional<std::string>("model_path");
         out.prompt = in.required<Input>("prompt").input;
         out.params = either(in, "sampling_params", Params{}).params;
         auto& options = out.options;
-        options.num_samples = either<std::int64_t>(in, "num_samples", 1);
+        options.num_samples = either(in, "num_samples", Count{1}).number;
         options.include_prompt_logprobs = either(in, "prompt_logprobs", false);
-        options.topk_prompt_logprobs = either<std::int64_t>(in, "topk_prompt_logprobs", 0);
-        options.topk_sample_logprobs = either<std::int64_t>(in, "topk_sample_logprobs", 0);
+        options.topk_prompt_logprobs = either(in, "topk_prompt_logprobs", Count{}).number;
+        options.topk_sample_logprobs = either(in, "topk_sample_logprobs", Count{}).number;
         options.target_prompt_logprobs = in.optional<TensorData>("target_prompt_logprobs");
-        options.prompt_alt_tokens_k = either<std::int64_t>(in, "prompt_alt_tokens_k", 0);
-        options.prompt_logprobs_last_n = in.optional<std::int64_t>("prompt_logprobs_last_n");
+        options.prompt_alt_tokens_k = either(in, "prompt_alt_tokens_k", Count{}).number;
+        options.prompt_logprobs_last_n = optional_number<Count>(in, "prompt_logprobs_last_n");
         out.record_stability_info = either(in, "record_stability_info", false);
     });
 }
@@ -285,7 +285,7 @@ Result<RetrieveFutures> decode_retrieve_futures(std::string_view json) {
             auto target = in.required<Target>("target");
             out.sampling_session_id = std::move(target.sampling_session_id);
             out.cloned_sampler_id = target.cloned_sampler_id;
-            out.prev_cursor = either<std::int64_t>(in, "prev_cursor", 0);
+            out.prev_cursor = either(in, "prev_cursor", Number{}).number;
             out.retrieved_request_ids =
                 either(in, "retrieved_request_ids", std::vector<std::string>{});
         });
@@ -294,7 +294,7 @@ Result<RetrieveFutures> decode_retrieve_futures(std::string_view json) {
 Result<CreateModel> decode_create_model(std::string_view json) {
     return read_request<CreateModel>("create_model", json, [](JsonIn const& in, CreateModel& out) {
         out.session_id = in.required<std::string>("session_id");
-        out.model_seq_id = in.required<std::int64_t>("model_seq_id");
+        out.model_seq_id = in.required<Number>("model_seq_id").number;
         out.base_model = in.required<std::string>("base_model");
         out.user_metadata = metadata(in, "user_metadata");
         out.lora = either(in, "lora_config", Lora{}).config;
@@ -305,7 +305,7 @@ Result<CreateModel> decode_create_model(std::string_view json) {
 Result<OptimStep> decode_optim_step(std::string_view json) {
     return read_request<OptimStep>("optim_step", json, [](JsonIn const& in, OptimStep& out) {
         out.model_id = in.required<std::string>("model_id");
-        out.seq_id = in.optional<std::int64_t>("seq_id");
+        out.seq_id = optional_number<Number>(in, "seq_id");
         auto const adam = in.optional<Adam>("adam_params");
         auto const other = in.optional<TypeOf>("optimizer_params");
         if (adam && other) return in.fail("an object with one of adam_params and optimizer_params");
@@ -324,9 +324,9 @@ Result<OptimStep> decode_optim_step(std::string_view json) {
 Result<Save> decode_save(std::string_view operation, std::string_view json) {
     return read_request<Save>(operation, json, [](JsonIn const& in, Save& out) {
         out.model_id = in.required<std::string>("model_id");
-        out.seq_id = in.optional<std::int64_t>("seq_id");
+        out.seq_id = optional_number<Number>(in, "seq_id");
         out.name = in.optional<std::string>("path");
-        out.sampling_session_seq_id = in.optional<std::int64_t>("sampling_session_seq_id");
+        out.sampling_session_seq_id = optional_number<Number>(in, "sampling_session_seq_id");
         out.ttl_seconds = in.optional<std::int64_t>("ttl_seconds");
         out.overwrite = either(in, "overwrite", false);
         if (in.optional<boost::json::value>("user_metadata")) {
@@ -339,9 +339,9 @@ Result<Save> decode_save(std::string_view operation, std::string_view json) {
 Result<LoadWeights> decode_load_weights(std::string_view json) {
     return read_request<LoadWeights>("load_weights", json, [](JsonIn const& in, LoadWeights& out) {
         out.model_id = in.optional<std::string>("model_id");
-        out.seq_id = in.optional<std::int64_t>("seq_id");
+        out.seq_id = optional_number<Number>(in, "seq_id");
         out.session_id = in.optional<std::string>("session_id");
-        out.model_seq_id = in.optional<std::int64_t>("model_seq_id");
+        out.model_seq_id = optional_number<Number>(in, "model_seq_id");
         out.base_model = in.optional<std::string>("base_model");
         out.user_metadata = metadata(in, "user_metadata");
         out.path = in.required<std::string>("path");
@@ -375,10 +375,7 @@ Result<SearchSessions> decode_search_sessions(std::string_view json) {
                 auto& types = out.statuses.emplace();
                 for (auto const& status : *statuses) types.push_back(status.type);
             }
-            out.limit = either<std::int64_t>(in, "limit", 50);
-            if (in.ok() && (out.limit < 1 || out.limit > 200)) {
-                in.fail("an object with a limit from 1 to 200");
-            }
+            out.limit = either(in, "limit", Within<1, 200>{50}).number;
             if (auto after = in.optional<After>("cursor")) {
                 out.after_session = std::move(after->session);
             }
@@ -416,10 +413,13 @@ Result<std::string> decode_body(std::string_view operation, std::string body,
                            " bytes; send fewer data at once");
     };
     auto const told = ZSTD_getFrameContentSize(body.data(), body.size());
-    if (told == ZSTD_CONTENTSIZE_ERROR) {
+    // Written as 0 - 1 and 0 - 2 there, which only a constant may be.
+    constexpr auto no_frame = ZSTD_CONTENTSIZE_ERROR;
+    constexpr auto unknown = ZSTD_CONTENTSIZE_UNKNOWN;
+    if (told == no_frame) {
         return refusal(operation, "body", {}, "the body is no zstd frame, as its header says");
     }
-    bool const known = told != ZSTD_CONTENTSIZE_UNKNOWN;
+    bool const known = told != unknown;
     if (known && told > most) return too_large();
     struct Free {
         void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }

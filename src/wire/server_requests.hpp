@@ -17,6 +17,20 @@
 // is as good as missing, and `type` may be left out: servers owe that to clients of all ages.
 // Errors are of kind validation and category user; they name the operation, the place in the body
 // and what should stand there.
+//
+// Integers have these ranges, of JSON and of protobuf; any other value is an error, never another
+// number. The server may want less, and says so itself.
+//   0 to 2^53 - 1   what is counted up or is a place in something: seq_id, model_seq_id,
+//                   sampling_session_seq_id, cloned_sampler_id, prev_cursor, offset and length of
+//                   a span; 0 to 2^31 - 1 for a seq_id in protobuf
+//   0 to 2^31 - 1   how many: num_samples, max_tokens, topk_prompt_logprobs, topk_sample_logprobs,
+//                   prompt_alt_tokens_k, prompt_logprobs_last_n, expected_tokens, rank
+//   -1 to 2^31 - 1  top_k
+//   1 to 200        limit of a search
+//   32 bits         tokens
+//   64 bits         ttl_seconds, the seed of an adapter, numbers in tensors; that of a sample also
+//                   without a sign
+// Dimensions of a tensor are not negative, and their product is the number of its elements.
 
 namespace tinkxx::wire::server {
 

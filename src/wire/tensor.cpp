@@ -27,7 +27,9 @@ std::string csr_problem(TensorView const& tensor, std::size_t stored) {
     auto const& rows = *tensor.sparse_crow_indices;
     auto const& columns = *tensor.sparse_col_indices;
     auto const& shape = *tensor.shape;
-    if (shape[0] < 0 || shape[1] < 0) return "a negative dimension";
+    if (shape[0] < 0 || shape[1] < 0) {
+        return "the negative dimension " + std::to_string(shape[0] < 0 ? shape[0] : shape[1]);
+    }
     if (rows.size() != static_cast<std::uint64_t>(shape[0]) + 1) {
         return std::to_string(rows.size()) + " row indices for " + std::to_string(shape[0]) +
                " rows";
@@ -67,11 +69,13 @@ std::string tensor_problem(TensorView const& tensor) {
     auto const wanted = elements(*tensor.shape);
     if (wanted && *wanted == stored) return {};
     std::string shape;
+    std::string have = std::to_string(stored) + " elements";
     for (auto const dimension : *tensor.shape) {
         if (!shape.empty()) shape += ", ";
         shape += std::to_string(dimension);
+        if (dimension < 0) have = "the negative dimension " + std::to_string(dimension);
     }
-    return std::to_string(stored) + " elements in the shape [" + shape + "]";
+    return have + " in the shape [" + shape + "]";
 }
 
 void write(JsonOut& json, TensorData const& tensor) { write(json, view(tensor)); }

@@ -396,6 +396,61 @@ TEST(ListenerBounds, CountsWhatIsKeptBehindARequest) {
     EXPECT_EQ(idle.next(), Next::go_on);
 }
 
+TEST(ListenerBounds, LengthsOfBodiesAreReadWithoutLosingAPart) {
+    struct Case {
+        char const* text;
+        int status;
+    };
+    std::string const post = "POST / HTTP/1.1\r\nHost: localhost\r\n";
+    for (auto const& [length, status] : {
+             Case{"11", 413},
+             Case{"9223372036854775807", 413},
+             Case{"18446744073709551615", 413},
+             Case{"18446744073709551616", 400},  // 0, were the upper bits lost
+             Case{"18446744073709551626", 400},
+             Case{"340282366920938463463374607431768211456", 400},
+             Case{"-1", 400},
+             Case{"+1", 400},
+             Case{"0x1", 400},
+             Case{"1e1", 400},
+             Case{"1.0", 400},
+             Case{"1, 2", 400},
+             Case{"", 400},
+         }) {
+        WiredConnection wire{{.max_request_bytes = 10}};
+        wire.send(post + "Content-Length: " + length + "\r\n\r\n");
+        EXPECT_THAT(wire.take(), StartsWith("HTTP/1.1 " + std::to_string(status) + " ")) << length;
+        EXPECT_THAT(wire.handler.asked, IsEmpty()) << length;
+        EXPECT_EQ(wire.share.receiving, 0U) << length;
+    }
+    for (auto const& [size, status] : {
+             Case{"b", 413},
+             Case{"7fffffffffffffff", 413},
+             Case{"ffffffffffffffff", 413},
+             Case{"10000000000000000", 400},
+             Case{"1000000000000000a", 400},
+             Case{"-1", 400},
+             Case{"+1", 400},
+             Case{"0x1", 400},
+             Case{"g", 400},
+         }) {
+        WiredConnection wire{{.max_request_bytes = 10}};
+        wire.send(post + "Transfer-Encoding: chunked\r\n\r\n" + size +
+                  "\r\n0123456789abcdef\r\n\r\n");
+        EXPECT_THAT(wire.take(), StartsWith("HTTP/1.1 " + std::to_string(status) + " ")) << size;
+        EXPECT_THAT(wire.handler.asked, IsEmpty()) << size;
+    }
+    // Chunks that are small each, and more than the limit together.
+    WiredConnection many{{.max_request_bytes = 10}};
+    many.send(post + "Transfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n6\r\n012345\r\n0\r\n\r\n");
+    EXPECT_THAT(many.take(), StartsWith("HTTP/1.1 413 "));
+    // Without a limit of its own, that of all requests holds.
+    WiredConnection open{{.max_request_bytes = SIZE_MAX}};
+    open.share.receiving = 100;
+    open.send(post + "Content-Length: 18446744073709551615\r\n\r\n");
+    EXPECT_THAT(open.take(), StartsWith("HTTP/1.1 503 "));
+}
+
 TEST(ListenerBounds, LimitsHowManyHeaderLinesThereAre) {
     for (int const lines : {255, 256}) {
         WiredConnection wire;

@@ -178,8 +178,9 @@ TEST(Json, ReadsIntegersWrittenAsFloatsOrText) {  // R-SAMP-70
     EXPECT_EQ(x("1e3"), 1000);
     EXPECT_EQ(x(R"("12")"), 12);
     EXPECT_EQ(x("-9223372036854775808"), std::numeric_limits<std::int64_t>::min());
-    EXPECT_EQ(x("-9223372036854775808.0"), std::numeric_limits<std::int64_t>::min());
-    for (auto const* text : {"1.5", "9223372036854775808", "9223372036854775808.0", "1e300", "true",
+    // The smallest one is not read from a float: a smaller number is rounded to the same.
+    for (auto const* text : {"1.5", "9223372036854775808", "9223372036854775808.0",
+                             "-9223372036854775809", "-9223372036854775808.0", "1e300", "true",
                              R"("")", R"("1x")", R"(" 1")", "null", "[]", "{}"}) {
         EXPECT_EQ(x(text), std::nullopt) << text;
     }
