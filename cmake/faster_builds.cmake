@@ -21,9 +21,13 @@ endif()
 find_program(TINKXX_CCACHE ccache)
 if(TINKXX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     # Precompiled headers are cached only if told that nothing depends on __DATE__ and the like.
-    set(CMAKE_CXX_COMPILER_LAUNCHER
-        ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-        ${TINKXX_CCACHE})
+    set(tinkxx_ccache_options
+        CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+    if(TINKXX_SANITIZE_IGNORE)
+        # It does not know that this is a part of what is compiled.
+        list(APPEND tinkxx_ccache_options CCACHE_EXTRAFILES=${TINKXX_SANITIZE_IGNORE})
+    endif()
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${tinkxx_ccache_options} ${TINKXX_CCACHE})
 endif()
 
 find_program(TINKXX_MOLD mold)

@@ -19,6 +19,10 @@ if(TINKXX_SANITIZE)
     target_compile_options(tinkxx_own_flags INTERFACE
         -fsanitize=${TINKXX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
     target_link_options(tinkxx_own_flags INTERFACE -fsanitize=${TINKXX_SANITIZE})
+    if(TINKXX_SANITIZE_IGNORE)
+        target_compile_options(tinkxx_own_flags INTERFACE
+            -fsanitize-ignorelist=${TINKXX_SANITIZE_IGNORE})
+    endif()
 endif()
 if(TINKXX_BUILD_FUZZ)
     if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
