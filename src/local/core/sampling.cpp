@@ -437,10 +437,6 @@ void Core::submit_sample(Ask& ask, SampleRead read) {
     if (request.sampling_session_id && !request.seq_id) {
         throw Refused{400, "asample: seq_id is missing, by which a repeat is recognised"};
     }
-    if (request.seq_id && *request.seq_id < 0) {
-        throw Refused{400, "asample: seq_id is " + std::to_string(*request.seq_id) +
-                               "; it must not be negative"};
-    }
     bool const numbered = request.sampling_session_id && request.seq_id;
     auto const owner = numbered ? *request.sampling_session_id : std::string{"direct"};
     auto const id = owner + ":" + (numbered ? std::to_string(*request.seq_id) : fresh_id());
@@ -650,11 +646,6 @@ void Core::retrieve_futures(Ask& ask) {
             if (found == samplers_.end()) {
                 throw Refused{404, "retrieve_futures: there is no sampler " +
                                        request.sampling_session_id.substr(0, 200)};
-            }
-            if (request.prev_cursor < 0) {
-                throw Refused{400, "retrieve_futures: prev_cursor is " +
-                                       std::to_string(request.prev_cursor) +
-                                       "; it must not be negative"};
             }
             // Those beyond go by themselves some time after they were fetched.
             constexpr std::size_t at_once = 4096;
