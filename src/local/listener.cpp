@@ -216,6 +216,8 @@ private:
     }
 
     void on_events(std::uint32_t events) override {
+        connection_.next_turn();
+        connection_.proceed();  // what waits comes before what is to be read
         if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
             broken_ = true;
         } else {
@@ -274,7 +276,9 @@ private:
         if (broken_) connection_.lost();
         switch (connection_.next()) {
             case ServerConnection::Next::go_on:
-                if (readable_ && connection_.wants_input()) listener_.loop_.sockets().again(*this);
+                if (connection_.wants_turn() || (readable_ && connection_.wants_input())) {
+                    listener_.loop_.sockets().again(*this);
+                }
                 return;
             case ServerConnection::Next::linger:
                 if (!std::exchange(shut_, true)) ::shutdown(socket_, SHUT_WR);

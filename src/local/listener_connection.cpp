@@ -13,6 +13,8 @@
 namespace tinkxx::local {
 namespace {
 
+// Requests of one connection that are begun in one turn of the loop: others get theirs in between.
+constexpr int most_in_turn = 2;
 // Smaller pieces are joined, so that head and body of a small answer are one.
 constexpr std::size_t joined_below = std::size_t{16} << 10U;
 // Between two lines of the log that say the same.
@@ -195,11 +197,11 @@ void ServerConnection::peer_ended() {
     peer_ended_ = true;
     carrier_.on_change();
     peer_closes();
-    end_with_input();
+    proceed();  // what it asked before is served
 }
 
 void ServerConnection::end_with_input() {
-    if (state_ != State::reading || !peer_ended_ || (waits_for_reader() && !input_.empty())) return;
+    if (state_ != State::reading || !peer_ended_ || (waits() && !input_.empty())) return;
     // A request that is not complete never will be.
     if (parser_.state() == RequestParser::State::body) record("the peer is gone");
     end_after_output();
@@ -306,18 +308,29 @@ bool ServerConnection::waits_for_reader() const noexcept {
     return !request_begun_ && output_memory_ > share_.limits.max_unsent_bytes;
 }
 
+bool ServerConnection::waits() const noexcept {
+    return waits_for_reader() || (!request_begun_ && begun_in_turn_ >= most_in_turn);
+}
+
+void ServerConnection::next_turn() noexcept { begun_in_turn_ = 0; }
+
+bool ServerConnection::wants_turn() const noexcept {
+    return state_ == State::reading && !input_.empty() && waits() && !waits_for_reader();
+}
+
 std::size_t ServerConnection::input_room() const noexcept {
     auto const& limits = share_.limits;
-    bool const reads = state_ == State::reading && !waits_for_reader();
+    bool const reads = state_ == State::reading && !waits();
     // What is parsed at once, or is of no use, is not kept.
     if (reads || state_ == State::ending || state_ == State::lingering) return one_read;
+    if (wants_turn()) return 0;
     if (state_ == State::closed || share_.receiving > limits.max_receiving_bytes) return 0;
     return limits.max_kept_bytes - std::min(input_.size(), limits.max_kept_bytes);
 }
 
 void ServerConnection::received(std::span<char const> bytes) {
     if (bytes.empty() || (state_ != State::reading && state_ != State::answering)) return;
-    if (state_ == State::reading && input_.empty() && !waits_for_reader()) {
+    if (state_ == State::reading && input_.empty() && !waits()) {
         bytes = bytes.subspan(parse(bytes));
         keep({bytes.data(), bytes.size()});
         return rearm();
@@ -331,7 +344,7 @@ void ServerConnection::received(std::span<char const> bytes) {
 
 void ServerConnection::proceed() {
     if (state_ == State::closed) return tell_gone();
-    if (state_ == State::reading && !input_.empty() && !waits_for_reader()) {
+    if (state_ == State::reading && !input_.empty() && !waits()) {
         auto kept = std::exchange(input_, {});
         kept.erase(0, parse(kept));
         keep(std::move(kept));
@@ -368,7 +381,8 @@ std::size_t ServerConnection::parse(std::span<char const> bytes) {
     std::size_t at = 0;
     while (state_ == State::reading && at < bytes.size()) {
         if (!request_begun_) {
-            if (waits_for_reader()) break;
+            if (waits()) break;
+            ++begun_in_turn_;
             request_begun_ = true;
             request_began_ = since_ = share_.scheduler.now();
         }
@@ -616,7 +630,7 @@ void ServerConnection::wrote(std::size_t bytes) {
         since_ = share_.scheduler.now();
     }
     rearm();
-    if (!input_.empty() && !waits_for_reader()) carrier_.on_change();
+    if (!input_.empty() && !waits()) carrier_.on_change();
     if (unsent_ > 0 || reply_ == nullptr) return;
     if (auto task = std::move(reply_->drained)) task();
 }

@@ -118,6 +118,11 @@ public:
     void lost();
     /// Goes on with what was kept. After `on_change`.
     void proceed();
+    /// A turn of the loop begins. In each, only so many requests are begun that other connections
+    /// do not have to wait for long.
+    void next_turn() noexcept;
+    /// Whether there are requests that wait for the next turn.
+    [[nodiscard]] bool wants_turn() const noexcept;
 
     /// Fills `pieces` with what is to be sent, and says how many there are. Valid until the next
     /// call.
@@ -150,6 +155,8 @@ private:
     void rearm();
     /// Whether the peer has to read before more is read from it.
     [[nodiscard]] bool waits_for_reader() const noexcept;
+    /// Whether no request may be begun now, for that reason or because of the turn.
+    [[nodiscard]] bool waits() const noexcept;
     /// Takes what it can of `bytes`, and says how much that was.
     std::size_t parse(std::span<char const> bytes);
     void on_head();
@@ -211,6 +218,7 @@ private:
     std::size_t body_then_{0};
     bool had_request_{false};
     bool request_begun_{false};
+    int begun_in_turn_{0};
     // And for the peer to take what is unsent.
     TimePoint sending_since_{};
     std::size_t taken_{0};

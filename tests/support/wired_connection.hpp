@@ -101,6 +101,10 @@ public:
                 connection->wrote(bytes);
             }
             clock.run_ready();
+            if (connection->wants_turn()) {
+                connection->next_turn();
+                changed_ = true;
+            }
         } while (changed_);
     }
     void advance(std::chrono::nanoseconds time) {

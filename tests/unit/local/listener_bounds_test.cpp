@@ -65,6 +65,29 @@ private:
 
 // --- answers ------------------------------------------------------------------------------------
 
+TEST(ListenerTurns, AFloodOfSmallRequestsLeavesTurnsToOthers) {
+    WiredConnection wire;
+    wire.handler.act = [](auto&, auto answer) { reply(*answer, "x"); };
+    int served = 0;
+    wire.share.on_request = [&](auto const&) { ++served; };
+    std::string flood;
+    for (int i = 0; i < 100; ++i) flood += "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
+    auto& connection = *wire.connection;
+    connection.next_turn();
+    connection.received(std::span{flood.data(), flood.size()});
+    connection.proceed();
+    EXPECT_EQ(served, 2);
+    EXPECT_TRUE(connection.wants_turn());
+    connection.proceed();
+    EXPECT_EQ(served, 2);
+    connection.next_turn();
+    connection.proceed();
+    EXPECT_EQ(served, 4);
+    wire.settle();
+    EXPECT_EQ(served, 100);
+    EXPECT_FALSE(connection.wants_turn());
+}
+
 TEST(ListenerBounds, TenThousandPipelinedRequestsOfAPeerThatDoesNotReadStayWithinTheBound) {
     constexpr int requests = 10'000;
     ListenerLimits const limits;
