@@ -286,13 +286,13 @@ Result<ModelConfig> parse_model_config(std::string_view text) {
 }
 
 Result<ModelConfig> read_model_config(std::filesystem::path const& folder) {
+    if (auto const there = check_folder(folder); !there) return there.error();
     auto const text = read_text(folder / "config.json", max_config_bytes);
     if (!text) return text.error();
     auto config = parse_model_config(*text);
     if (!config) return config;
-    std::error_code code;
     auto const generation = folder / "generation_config.json";
-    if (!std::filesystem::exists(generation, code)) return config;
+    if (!is_named(generation)) return config;
     auto const more = read_text(generation, max_config_bytes);
     if (!more) return more.error();
     auto const object = parse_object(*more, "generation_config.json");

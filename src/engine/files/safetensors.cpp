@@ -191,7 +191,7 @@ Result<TensorMap> parse_safetensors(std::span<std::byte const> file) {
 }
 
 Result<SafetensorsFile> SafetensorsFile::open(std::filesystem::path const& path) {
-    auto file = MappedFile::open(path);
+    auto file = MappedFile::open(path, Access::read);
     if (!file) return file.error();
     auto tensors = parse_safetensors(file->bytes());
     if (!tensors) {
@@ -229,14 +229,13 @@ Result<std::map<std::string, std::string>> parse_index(std::string_view text) {
     return result;
 }
 
-Result<TensorFolder> TensorFolder::open(std::filesystem::path const& folder) {
+Result<TensorFolder> TensorFolder::open(std::filesystem::path const& folder, Access access) {
+    if (auto const there = check_folder(folder); !there) return there.error();
     TensorFolder result;
     auto const index_path = folder / "model.safetensors.index.json";
-    std::error_code code;
     std::map<std::string, std::string> wanted;
     std::vector<std::string> names;
-    bool const indexed =
-        std::filesystem::exists(index_path, code) || std::filesystem::is_symlink(index_path, code);
+    bool const indexed = is_named(index_path);
     if (indexed) {
         auto const text = read_text(index_path, max_header_bytes);
         if (!text) return text.error();
@@ -245,6 +244,7 @@ Result<TensorFolder> TensorFolder::open(std::filesystem::path const& folder) {
         wanted = *std::move(index);
         for (auto const& [tensor, file] : wanted) names.push_back(file);
     } else {
+        std::error_code code;
         for (std::filesystem::directory_iterator entry{folder, code}, end; !code && entry != end;
              entry.increment(code)) {
             auto const name = entry->path().filename().string();
@@ -265,7 +265,7 @@ Result<TensorFolder> TensorFolder::open(std::filesystem::path const& folder) {
         return invalid(folder.string() + " holds no *.safetensors file", "model.safetensors");
     }
     for (auto const& name : names) {
-        auto file = MappedFile::open(folder / name);
+        auto file = MappedFile::open(folder / name, access);
         if (!file) return file.error();
         auto tensors = parse_safetensors(file->bytes());
         if (!tensors) {

@@ -60,7 +60,7 @@ inline constexpr std::uint64_t max_header_bytes = 32U << 20U;
 /// without overlap or hole. Fails with a validation error that names the tensor.
 Result<TensorMap> parse_safetensors(std::span<std::byte const> file);
 
-/// A mapped safetensors file.
+/// A safetensors file in memory, read rather than mapped (`Access`).
 class SafetensorsFile {
 public:
     static Result<SafetensorsFile> open(std::filesystem::path const& path);
@@ -77,7 +77,8 @@ class TensorFolder {
 public:
     /// Reads `model.safetensors.index.json` if there is one, else every `*.safetensors` file.
     /// An index may name only files of its own folder. Fails if a tensor is in two files.
-    static Result<TensorFolder> open(std::filesystem::path const& folder);
+    static Result<TensorFolder> open(std::filesystem::path const& folder,
+                                     Access access = Access::map);
 
     [[nodiscard]] TensorMap const& tensors() const noexcept { return tensors_; }
 

@@ -21,8 +21,7 @@ std::string_view bytes_of_byte_token(std::int32_t token) {
 
 Result<TokenBytes> read_token_bytes(std::filesystem::path const& folder) {
     auto const path = folder / "tinkxx.json";
-    std::error_code code;
-    if (!std::filesystem::exists(path, code)) return TokenBytes{};
+    if (!is_named(path)) return TokenBytes{};
     auto const text = read_text(path, 1U << 20U);
     if (!text) return text.error();
     boost::json::error_code wrong;

@@ -238,7 +238,7 @@ Result<std::unique_ptr<Adapter>> load_lora(std::shared_ptr<Model const> const& m
 
 Result<std::unique_ptr<Adapter>> load_full(std::shared_ptr<Model const> model,
                                            fs::path const& folder) {
-    auto const loaded = Model::load(folder);
+    auto const loaded = Model::load(folder, nullptr, Access::read);
     if (!loaded) return loaded.error();
     auto config = (*loaded)->config();
     config.eos_tokens = model->config().eos_tokens;  // no part of the arithmetic
@@ -331,9 +331,17 @@ Result<void> save_adapter(fs::path const& folder, Adapter const& adapter,
 
 Result<std::unique_ptr<Adapter>> load_adapter(std::shared_ptr<Model const> model,
                                               fs::path const& folder, OptimizerState state) {
-    std::error_code code;
-    auto adapter = fs::exists(folder / config_file, code) ? load_lora(model, folder)
-                                                          : load_full(std::move(model), folder);
+    if (auto const there = check_folder(folder); !there) return there.error();
+    bool const whole_model = is_named(folder / "config.json");
+    // Half of an adapter is reported as one, not as a model of which everything is missing.
+    bool const lora =
+        is_named(folder / config_file) || (is_named(folder / weights_file) && !whole_model);
+    if (!lora && !whole_model) {
+        return invalid("cannot read folder " + folder.string() + ": it holds neither " +
+                           std::string(config_file) + " nor config.json, so it is no checkpoint",
+                       std::string(config_file));
+    }
+    auto adapter = lora ? load_lora(model, folder) : load_full(std::move(model), folder);
     if (!adapter || state == OptimizerState::without) return adapter;
     if (auto const loaded = load_state(**adapter, folder); !loaded) return loaded.error();
     return adapter;

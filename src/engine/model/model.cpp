@@ -83,7 +83,7 @@ struct Opened {
 };
 
 /// Everything is there, as `Model::load` wants it.
-Result<Opened> open_model(std::filesystem::path const& folder) {
+Result<Opened> open_model(std::filesystem::path const& folder, Access access) {
     auto config = read_model_config(folder);
     if (!config) return config.error();
     if (static_cast<std::size_t>(config->head_dim) > max_head_dim) {
@@ -91,7 +91,7 @@ Result<Opened> open_model(std::filesystem::path const& folder) {
             "config.json: head_dim beyond " + std::to_string(max_head_dim) + " is not supported",
             "head_dim");
     }
-    auto files = TensorFolder::open(folder);
+    auto files = TensorFolder::open(folder, access);
     if (!files) return files.error();
     Weights none;
     for (auto const& slot : weight_slots(*config, none)) {
@@ -115,14 +115,14 @@ Model::Model(ModelConfig config, Weights weights)
     : config_{std::move(config)}, weights_{std::move(weights)} {}
 
 Result<ModelConfig> check_model(std::filesystem::path const& folder) {
-    auto opened = open_model(folder);
+    auto opened = open_model(folder, Access::map);
     if (!opened) return opened.error();
     return std::move(opened->config);
 }
 
 Result<std::shared_ptr<Model const>> Model::load(std::filesystem::path const& folder,
-                                                 Threads* threads) {
-    auto opened = open_model(folder);
+                                                 Threads* threads, Access access) {
+    auto opened = open_model(folder, access);
     if (!opened) return opened.error();
     auto const& tensors = opened->files.tensors();
     Weights weights;

@@ -3,6 +3,7 @@
 #include <tinkxx/result.hpp>
 
 #include "engine/files/atomic_write.hpp"
+#include "engine/files/mapped_file.hpp"
 #include "engine/files/model_config.hpp"
 #include "engine/kernels/types.hpp"
 #include "engine/model/weights.hpp"
@@ -44,7 +45,8 @@ public:
     /// panels of the file's type and the files are closed again. Fails with a validation error that
     /// names the option, the file or the tensor that is wrong.
     static Result<std::shared_ptr<Model const>> load(std::filesystem::path const& folder,
-                                                     Threads* threads = nullptr);
+                                                     Threads* threads = nullptr,
+                                                     Access access = Access::map);
     /// Takes over weights, which must have the shapes of `config`.
     Model(ModelConfig config, Weights weights);
     /// Random weights (normal, 0.02; norms 1), rounded to `type`. For measurements and tests.

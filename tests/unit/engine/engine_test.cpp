@@ -283,7 +283,7 @@ TEST_P(Engines, NameWhatIsWrong) {
     EXPECT_EQ(field(CreateAdapter{.adapter = "b", .model = "base", .config = {.rank = -1}}),
               "rank");
     EXPECT_EQ(field(LoadModel{.model = "base", .ready = model}), "base_model");
-    EXPECT_EQ(field(LoadModel{.model = "none", .folder = "no/such/folder"}), "config.json");
+    EXPECT_EQ(field(LoadModel{.model = "none", .folder = "no/such/folder"}), "folder");
     EXPECT_EQ(field(draw("b")), "model_id");
     EXPECT_EQ(field(Sample{.adapter = "a", .model = "base"}), "model_id");
     EXPECT_EQ(field(Sample{.model = "other"}), "base_model");
