@@ -55,19 +55,22 @@ int write_all(int fd, std::span<std::byte const> bytes) {
 
 }  // namespace
 
-Result<void> write_file(fs::path const& path, std::function<void(ByteSink const&)> const& produce) {
+Result<void> write_file(fs::path const& path,
+                        std::function<Result<void>(ByteSink const&)> const& produce) {
     auto const temporary = temporary_beside(path);
     int const fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) return failed("write", path, errno);
     int code = 0;
-    produce([&](std::span<std::byte const> part) {
+    auto const produced = produce([&](std::span<std::byte const> part) {
         if (code == 0) code = write_all(fd, part);
     });
-    if (code == 0 && ::fsync(fd) != 0) code = errno;
+    bool const wanted = produced.has_value();
+    if (wanted && code == 0 && ::fsync(fd) != 0) code = errno;
     if (::close(fd) != 0 && code == 0) code = errno;
-    if (code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;
-    if (code != 0) {
+    if (wanted && code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;
+    if (!wanted || code != 0) {
         ::unlink(temporary.c_str());
+        if (!wanted) return produced;
         return failed("write", path, code);
     }
     flush_folder(path.parent_path());
@@ -75,8 +78,9 @@ Result<void> write_file(fs::path const& path, std::function<void(ByteSink const&
 }
 
 Result<void> write_file(fs::path const& path, std::string_view text) {
-    return write_file(path, [&](ByteSink const& sink) {
+    return write_file(path, [&](ByteSink const& sink) -> Result<void> {
         sink(std::as_bytes(std::span{text.data(), text.size()}));
+        return {};
     });
 }
 

@@ -16,9 +16,9 @@ using ByteSink = std::function<void(std::span<std::byte const>)>;
 /// Writes one file whole: under a temporary name beside it, flushed to the disk, then renamed. A
 /// reader sees the old file or the new one. `produce` hands over the bytes, as many at a time as it
 /// likes; what it gives after a write has failed is dropped.
-/// Fails with the system's reason; the temporary file is removed then.
+/// Fails with the system's reason, or with that of `produce`; the temporary file is removed then.
 Result<void> write_file(std::filesystem::path const& path,
-                        std::function<void(ByteSink const&)> const& produce);
+                        std::function<Result<void>(ByteSink const&)> const& produce);
 Result<void> write_file(std::filesystem::path const& path, std::string_view text);
 
 /// Writes a folder whole: `fill` gets a temporary folder beside `folder`, which then takes its

@@ -2,11 +2,49 @@
 
 #include <boost/json.hpp>
 
+#include <array>
 #include <bit>
 
 namespace tinkxx::engine {
 
 static_assert(std::endian::native == std::endian::little, "tensors are written as they lie");
+
+namespace {
+
+/// Looks at the elements of one tensor as they pass, however they are cut into pieces.
+class FiniteCheck {
+public:
+    explicit FiniteCheck(TensorOut const& tensor) : tensor_{tensor}, size_{size_of(tensor.dtype)} {}
+
+    void feed(std::span<std::byte const> bytes) {
+        while (held_ > 0 && !bytes.empty()) {
+            partial_[held_++] = bytes.front();
+            bytes = bytes.subspan(1);
+            if (held_ < size_) continue;
+            held_ = 0;
+            look(std::span{partial_}.first(size_));
+        }
+        auto const whole = bytes.size() / size_ * size_;
+        look(bytes.first(whole));
+        for (auto const byte : bytes.subspan(whole)) partial_[held_++] = byte;
+    }
+    [[nodiscard]] Result<void> const& result() const noexcept { return result_; }
+
+private:
+    void look(std::span<std::byte const> bytes) {
+        if (result_) {
+            result_ = check_finite({.dtype = tensor_.dtype, .bytes = bytes}, tensor_.name);
+        }
+    }
+
+    TensorOut const& tensor_;
+    std::size_t size_;
+    std::array<std::byte, 8> partial_{};
+    std::size_t held_{0};
+    Result<void> result_{};
+};
+
+}  // namespace
 
 std::uint64_t TensorOut::size() const noexcept {
     if (!stream) return bytes.size();
@@ -45,15 +83,22 @@ Result<void> write_safetensors(std::filesystem::path const& path,
                                std::span<TensorOut const> tensors,
                                std::map<std::string, std::string> const& metadata) {
     auto const header = safetensors_header(tensors, metadata);
-    return write_file(path, [&](ByteSink const& sink) {
+    return write_file(path, [&](ByteSink const& sink) -> Result<void> {
         sink(std::as_bytes(std::span{header.data(), header.size()}));
         for (auto const& tensor : tensors) {
+            FiniteCheck finite{tensor};
+            ByteSink const checked = [&](std::span<std::byte const> bytes) {
+                finite.feed(bytes);
+                if (finite.result()) sink(bytes);
+            };
             if (tensor.stream) {
-                tensor.stream(sink);
+                tensor.stream(checked);
             } else {
-                sink(tensor.bytes);
+                checked(tensor.bytes);
             }
+            if (!finite.result()) return finite.result();
         }
+        return {};
     });
 }
 

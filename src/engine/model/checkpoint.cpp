@@ -76,7 +76,12 @@ public:
                             .bytes = std::as_bytes(std::span{&value, 1})});
     }
     [[nodiscard]] Result<void> write(fs::path const& path) const {
-        return write_safetensors(path, tensors_, {{"format", "pt"}});
+        auto written = write_safetensors(path, tensors_, {{"format", "pt"}});
+        // What is wrong with the numbers is the engine's fault, not that of the request.
+        if (written || written.error().kind() != ErrorKind::validation) return written;
+        return broken(std::string("save adapter: ") + written.error().what() +
+                          "; nothing was written; go on from an older checkpoint",
+                      std::string(written.error().field()));
     }
 
 private:

@@ -19,6 +19,7 @@ enum class OptimizerState : std::uint8_t { without, with };
 /// optimizer is a further file, `optimizer.safetensors`, with the gradients that no step has used
 /// yet. The folder appears at once and whole, in place of an older one, or not at all.
 /// `base_name` is what the PEFT configuration calls the model.
+/// Fails without a change on the disk if a number is NaN or infinity: nobody could load the folder.
 Result<void> save_adapter(std::filesystem::path const& folder, Adapter const& adapter,
                           std::string_view base_name, OptimizerState state);
 

@@ -37,8 +37,9 @@ Result<StepResult> adamw(OptimizerTensors const& tensors, std::int64_t step,
                          AdamParams const& params, Threads* threads);
 
 /// Applies the gradients gathered since the last step, as `torch.optim.AdamW` does, and clears
-/// them. Fails without a change of the weights if a setting is out of range or a gradient is not
-/// finite; the gradients are cleared in the second case, or no later step could succeed.
+/// them. Fails without a change of weights, moments and the number of steps if a setting is out of
+/// range, or if a gradient or what the step would make of it is NaN or infinity. The gradients are
+/// cleared in the second case, or no later step could succeed.
 Result<StepResult> optim_step(Adapter& adapter, AdamParams const& params, Threads* threads);
 
 }  // namespace tinkxx::engine

@@ -94,6 +94,28 @@ TEST(Safetensors, MayBeWrittenPieceByPiece) {
               read_text(folder / "pieces.safetensors", 1000).value());
 }
 
+TEST(Safetensors, WithNaNOrInfinityAreNotWritten) {
+    auto const path = fs::path(testing::TempDir()) / "finite.safetensors";
+    ASSERT_TRUE(write_file(path, "older"));
+    for (auto const bad :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        std::vector<float> const a{1.0F, bad, 3.0F};
+        auto const bytes = std::as_bytes(std::span{a});
+        // However the elements are cut.
+        for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+            TensorOut const tensor{.name = "a", .shape = {3}, .stream = [&](ByteSink const& sink) {
+                                       sink(bytes.first(cut));
+                                       sink(bytes.subspan(cut));
+                                   }};
+            auto const written = write_safetensors(path, {&tensor, 1}, {});
+            ASSERT_FALSE(written) << cut;
+            EXPECT_EQ(written.error().field(), "a");
+        }
+    }
+    EXPECT_EQ(read_text(path, 1000).value(), "older");
+    fs::remove(path);
+}
+
 TEST(Safetensors, CutShortAreRefused) {
     std::vector<float> const a{1.0F, 2.0F};
     std::vector<TensorOut> const tensors{

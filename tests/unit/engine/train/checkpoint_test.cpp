@@ -10,6 +10,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <utility>
 
 namespace tinkxx::engine {
 namespace {
@@ -126,6 +128,35 @@ TEST_F(Checkpoints, LeaveTheOldOneIfWritingFails) {
     EXPECT_FALSE(failed);
     EXPECT_FALSE(fs::exists(folder / "b"));
     EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator{}), 1);
+}
+
+TEST_F(Checkpoints, NeverHoldNumbersThatAreNotFinite) {
+    for (int const rank : {0, 4}) {
+        auto const adapter = Adapter::create(model, {.rank = rank}).value();
+        train(*adapter, 1);
+        ASSERT_TRUE(save_adapter(folder / "a", *adapter, "base", OptimizerState::with));
+        auto const good = values(adapter->parameters());
+        (void)adapter->gradients();
+        for (auto* const part : {&adapter->parameters(), &adapter->moment1(), &adapter->moment2(),
+                                 &adapter->gradients()}) {
+            auto& last = all_matrices(*part).back()->values().back();
+            for (auto const bad : {std::numeric_limits<float>::quiet_NaN(),
+                                   -std::numeric_limits<float>::infinity()}) {
+                auto const kept = std::exchange(last, bad);
+                auto const saved =
+                    save_adapter(folder / "a", *adapter, "base", OptimizerState::with);
+                last = kept;
+                ASSERT_FALSE(saved);
+                EXPECT_THAT(saved.error().what(), HasSubstr("NaN or infinity"));
+                EXPECT_EQ(saved.error().kind(), ErrorKind::request_failed);
+            }
+        }
+        // The older one is there, and nothing else.
+        auto const restored = load_adapter(model, folder / "a", OptimizerState::with).value();
+        EXPECT_EQ(values(restored->parameters()), good);
+        EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator{}), 1);
+        fs::remove_all(folder / "a");
+    }
 }
 
 TEST_F(Checkpoints, OfWholeModelsAreModelFolders) {

@@ -3,13 +3,17 @@
 #include "engine/train/optimizer.hpp"
 #include "support/tiny_models.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 namespace tinkxx::engine {
 namespace {
+
+using testing::HasSubstr;
 
 /// Sequences of many lengths, some longer than a page and than a piece.
 std::vector<Datum> some_data(ModelConfig const& config, std::uint64_t seed) {
@@ -285,6 +289,98 @@ TEST(Optimizer, RefusesSettingsOutOfRange) {
     EXPECT_EQ(field({.eps = 0.0}), "eps");
     EXPECT_EQ(field({.weight_decay = -0.1}), "weight_decay");
     EXPECT_EQ(adapter->steps(), 0);
+}
+
+TEST(Optimizer, RefusesSettingsThatAreNotFiniteAsFloats) {
+    auto const model = support::random_model(support::small_config(), 3);
+    auto const adapter = Adapter::create(model, {.rank = 2}).value();
+    auto const said = [&](AdamParams const& params) {
+        auto const result = optim_step(*adapter, params, nullptr);
+        return result ? std::string("accepted") : std::string(result.error().what());
+    };
+    EXPECT_EQ(said({.learning_rate = 1e308}),
+              "optim_step: learning_rate is 1e+308; use a number from 0 to 3.4e38");
+    auto const infinity = std::numeric_limits<double>::infinity();
+    auto const nan = std::numeric_limits<double>::quiet_NaN();
+    for (auto const value : {1e39, infinity, -infinity, nan}) {
+        EXPECT_THAT(said({.learning_rate = value}), HasSubstr("learning_rate is "));
+        EXPECT_THAT(said({.beta1 = value}), HasSubstr("beta1 is "));
+        EXPECT_THAT(said({.beta2 = value}), HasSubstr("beta2 is "));
+        EXPECT_THAT(said({.eps = value}), HasSubstr("eps is "));
+        EXPECT_THAT(said({.weight_decay = value}), HasSubstr("weight_decay is "));
+        EXPECT_THAT(said({.grad_clip_norm = value}), HasSubstr("grad_clip_norm is "));
+    }
+    // Below 1 and above 0 as they are written, but not as floats.
+    EXPECT_THAT(said({.beta1 = 1.0 - 1e-12}), HasSubstr("beta1 is 1; use"));
+    EXPECT_THAT(said({.beta2 = 1.0 - 1e-12}), HasSubstr("beta2 is 1; use"));
+    EXPECT_THAT(said({.eps = 1e-60}), HasSubstr("eps is 1e-60; use"));
+    EXPECT_EQ(adapter->steps(), 0);
+}
+
+/// Weights, moments and steps of an adapter.
+auto state_of(Adapter& adapter) {
+    return std::tuple{all_values(adapter.parameters()), all_values(adapter.moment1()),
+                      all_values(adapter.moment2()), adapter.steps(), adapter.version()};
+}
+
+void fill_gradients(Adapter& adapter, float value) {
+    for (auto* const matrix : all_matrices(adapter.gradients())) {
+        for (auto& gradient : matrix->values()) gradient = value *= -1;
+    }
+}
+
+TEST(Optimizer, KeepsTheStateBeforeAStepThatMakesWeightsInfinite) {
+    auto const model = support::random_model(support::small_config(), 3);
+    Threads threads{2};
+    for (int const rank : {0, 2, 32}) {
+        auto const adapter = Adapter::create(model, {.rank = rank}).value();
+        fill_gradients(*adapter, 0.01F);
+        (void)optim_step(*adapter, {}, &threads).value();
+        for (auto const& params :
+             {AdamParams{.learning_rate = 3e38}, AdamParams{.learning_rate = 1e20, .eps = 1e-20},
+              AdamParams{.learning_rate = 1e30, .weight_decay = 1e30}}) {
+            fill_gradients(*adapter, 1.0F);
+            if (params.eps < 1e-15) {
+                // A single weight is enough: a first gradient, and a moment that is nearly 0.
+                fill_gradients(*adapter, 0.0F);
+                all_matrices(adapter->gradients()).back()->values().back() = 1e-23F;
+                all_matrices(adapter->moment1()).back()->values().back() = 1e5F;
+                all_matrices(adapter->moment2()).back()->values().back() = 0.0F;
+            }
+            auto const expected = state_of(*adapter);
+            auto const result = optim_step(*adapter, params, &threads);
+            ASSERT_FALSE(result) << rank << " " << params.learning_rate;
+            EXPECT_THAT(result.error().what(), HasSubstr("weights that are NaN or infinity"));
+            EXPECT_THAT(result.error().what(), HasSubstr("use a smaller learning_rate"));
+            EXPECT_EQ(result.error().field(), "learning_rate");
+            EXPECT_EQ(state_of(*adapter), expected) << rank;
+            for (auto const gradient : all_values(adapter->gradients())) ASSERT_EQ(gradient, 0.0F);
+        }
+        EXPECT_TRUE(optim_step(*adapter, {}, &threads)) << "training goes on";
+    }
+}
+
+TEST(Optimizer, KeepsTheStateBeforeAStepThatMakesMomentsInfinite) {
+    auto const model = support::random_model(support::small_config(), 3);
+    auto const adapter = Adapter::create(model, {.rank = 2}).value();
+    fill_gradients(*adapter, 1e25F);
+    auto const before = state_of(*adapter);
+    auto const result = optim_step(*adapter, {}, nullptr);
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.error().what(), HasSubstr("moments that are infinite"));
+    EXPECT_EQ(state_of(*adapter), before);
+    fill_gradients(*adapter, 1e25F);
+    EXPECT_TRUE(optim_step(*adapter, {.grad_clip_norm = 1.0}, nullptr));
+}
+
+TEST(Optimizer, AcceptsLargeStepsThatStayFinite) {
+    auto const model = support::random_model(support::small_config(), 3);
+    auto const adapter = Adapter::create(model, {.rank = 2}).value();
+    fill_gradients(*adapter, 1e10F);
+    // The bounds of all numbers together exceed a float; each number by itself does not.
+    ASSERT_TRUE(optim_step(*adapter, {.learning_rate = 1e30, .eps = 1e-30}, nullptr));
+    for (auto const weight : all_values(adapter->parameters())) ASSERT_TRUE(std::isfinite(weight));
+    EXPECT_EQ(adapter->steps(), 1);
 }
 
 TEST(Adapter, BeginsWhereTheModelIs) {
