@@ -1,6 +1,5 @@
 #include "engine/sample/page_pool.hpp"
 
-#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <new>
@@ -38,7 +37,10 @@ PagePool::Page PagePool::take() {
 }
 
 void PagePool::hold(Page page) {
-    if (entries_[page].holders++ == 0) ++pinned_;
+    auto& entry = entries_[page];
+    if (entry.holders++ > 0) return;
+    ++pinned_;
+    if (entry.cached) idle_.erase(rank(entry.place->second));
 }
 
 void PagePool::release(Page page) {
@@ -46,7 +48,19 @@ void PagePool::release(Page page) {
     assert(entry.holders > 0);
     if (--entry.holders > 0) return;
     --pinned_;
-    if (!entry.cached) free_.push_back(page);
+    if (entry.cached) {
+        idle_.emplace(rank(entry.place->second), entry.place);
+    } else {
+        free_.push_back(page);
+    }
+}
+
+template <class Change>
+void PagePool::change(Cache::iterator place, Change const& how) {
+    bool const idle = entries_[place->second.page].holders == 0;
+    if (idle) idle_.erase(rank(place->second));
+    how(place->second);
+    if (idle) idle_.emplace(rank(place->second), place);
 }
 
 PagePool::Page PagePool::copy(Page page) {
@@ -59,8 +73,8 @@ PagePool::Hit PagePool::find(Owner owner, Node parent, std::span<std::int32_t co
     auto const found =
         cache_.find({.owner = owner, .parent = parent, .tokens = {tokens.begin(), tokens.end()}});
     if (found == cache_.end()) return {};
-    found->second.used = ++clock_;
     hold(found->second.page);
+    found->second.used = ++clock_;
     return {.page = found->second.page, .node = found->second.node};
 }
 
@@ -68,33 +82,30 @@ PagePool::Node PagePool::remember(Owner owner, Node parent, std::span<std::int32
                                   Page page) {
     auto const [place, fresh] = cache_.try_emplace(
         {.owner = owner, .parent = parent, .tokens = {tokens.begin(), tokens.end()}});
-    place->second.used = ++clock_;
-    if (fresh) {
-        place->second.page = page;
-        place->second.node = ++last_node_;
-        entries_[page].cached = true;
-        by_node_.emplace(last_node_, place);
-        if (auto const above = by_node_.find(parent); above != by_node_.end()) {
-            ++above->second->second.children;
-        }
+    if (!fresh) {
+        change(place, [this](Cached& cached) { cached.used = ++clock_; });
+        return place->second.node;
     }
-    return place->second.node;
+    place->second = {.page = page, .node = ++last_node_, .used = ++clock_};
+    auto& entry = entries_[page];
+    assert(entry.holders > 0 && !entry.cached);
+    entry.cached = true;
+    entry.place = place;
+    by_node_.emplace(last_node_, place);
+    if (auto const above = by_node_.find(parent); above != by_node_.end()) {
+        change(above->second, [](Cached& cached) { ++cached.children; });
+    }
+    return last_node_;
 }
 
 bool PagePool::evict() {
-    auto oldest = cache_.end();
-    auto const later = [](Cached const& a, Cached const& b) {
-        return std::pair{a.children > 0, a.used} > std::pair{b.children > 0, b.used};
-    };
-    for (auto entry = cache_.begin(); entry != cache_.end(); ++entry) {
-        if (entries_[entry->second.page].holders > 0) continue;
-        if (oldest == cache_.end() || later(oldest->second, entry->second)) oldest = entry;
-    }
-    if (oldest == cache_.end()) return false;
+    if (idle_.empty()) return false;
+    auto const oldest = idle_.begin()->second;
+    idle_.erase(idle_.begin());
     entries_[oldest->second.page].cached = false;
     free_.push_back(oldest->second.page);
     if (auto const above = by_node_.find(oldest->first.parent); above != by_node_.end()) {
-        --above->second->second.children;
+        change(above->second, [](Cached& cached) { --cached.children; });
     }
     by_node_.erase(oldest->second.node);
     cache_.erase(oldest);

@@ -60,12 +60,6 @@ private:
     struct Free {
         void operator()(float* memory) const noexcept;
     };
-    struct Entry {
-        std::unique_ptr<float[], Free> memory{};
-        /// Holders, the cache not counted.
-        std::uint32_t holders{0};
-        bool cached{false};
-    };
     struct Key {
         Owner owner{};
         Node parent{0};
@@ -81,7 +75,23 @@ private:
         std::uint32_t children{0};
     };
     using Cache = std::map<Key, Cached>;
+    struct Entry {
+        std::unique_ptr<float[], Free> memory{};
+        /// Holders, the cache not counted.
+        std::uint32_t holders{0};
+        bool cached{false};
+        /// If it is cached.
+        Cache::iterator place{};
+    };
+    /// The order in which cached pages are given up.
+    using Rank = std::pair<bool, std::uint64_t>;
 
+    [[nodiscard]] static Rank rank(Cached const& cached) noexcept {
+        return {cached.children > 0, cached.used};
+    }
+    /// Changes a cached page and keeps its place among those that nobody holds.
+    template <class Change>
+    void change(Cache::iterator place, Change const& how);
     /// Frees the cached page that was not used for the longest time; false if none can be.
     bool evict();
 
@@ -91,6 +101,8 @@ private:
     std::vector<Entry> entries_{};
     std::vector<Page> free_{};
     Cache cache_{};
+    /// Cached pages that nobody holds; the first is given up next.
+    std::map<Rank, Cache::iterator> idle_{};
     std::map<Node, Cache::iterator> by_node_{};
     Node last_node_{0};
     std::uint64_t clock_{0};
