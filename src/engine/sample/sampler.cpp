@@ -6,8 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
-#include <tuple>
+#include <utility>
 
 namespace tinkxx::engine {
 
@@ -53,6 +52,11 @@ Sampler::Core::Core(std::shared_ptr<Model const> model, Threads& threads, Sample
     auto const& layer = model_->weights().layers.front();
     large_ = std::max(layer[Module::gate].bytes(), layer[Module::q].bytes()) > std::size_t{4}
                                                                                    << 20U;
+    // Multiplications for one position of one token, beside those with the weights. They take twice
+    // as long, since each text has keys and values of its own.
+    auto const& config = model_->config();
+    attention_cost_ =
+        2.0 * 2.0 * config.layers * config.q_size() / static_cast<double>(config.parameters());
 }
 
 Result<void> Sampler::Core::check(SampleRequest const& ask) const {
@@ -124,22 +128,23 @@ Result<Sampler::RequestId> Sampler::Core::submit(SampleRequest ask) {
     if (ask.topk_prompt_logprobs > 0) {
         request->result.topk_prompt_logprobs.resize(ask.prompt.size());
     }
+    request->track.target = ask.prompt.size();
     rope_ = model_->rope_tables(
         std::max(ask.prompt.size() + ask.max_tokens, rope_ == nullptr ? 0 : rope_->positions));
+    auto& party = parties_[ask.party];
+    if (party == nullptr) party = std::make_unique<Party>();
+    request->party = party.get();
     request->ask = std::move(ask);
-    waiting_.push_back(request);
+    party->requests.push_back(request);
     return request->id;
 }
 
 void Sampler::Core::cancel(RequestId id) {
-    std::erase_if(waiting_, [&](RequestPtr const& request) {
-        if (request->id != id) return false;
-        return true;
-    });
-    for (auto const& request : active_) {
-        if (request->id != id) continue;
-        request->cancelled = true;
-        release(*request);
+    for (auto const& [name, party] : parties_) {
+        auto const found = std::ranges::find(party->requests, id, &Request::id);
+        if (found == party->requests.end()) continue;
+        (*found)->cancelled = true;
+        release(**found);
     }
     for (auto const* events : {&events_, &dispatching_}) {
         for (auto const& event : *events) {
@@ -148,101 +153,11 @@ void Sampler::Core::cancel(RequestId id) {
     }
 }
 
-std::size_t Sampler::Core::own_pages(Request const& request) noexcept {
-    auto const prompt = request.ask.prompt.size();
-    if (request.ask.max_tokens == 1) return 0;
-    auto own = pages_for(prompt, request.ask.max_tokens) - prompt / kv_block_positions;
-    bool const last = request.started + 1 == request.ask.num_samples;
-    if (last && prompt % kv_block_positions != 0) --own;  // takes over the prompt's last page
-    return own;
-}
-
-void Sampler::Core::admit() {
-    // Samples of admitted requests that wait for memory come before new requests.
-    bool const blocked = std::ranges::any_of(active_, [](RequestPtr const& request) {
-        return request->prompt_done() && request->started < request->ask.num_samples;
-    });
-    while (!blocked && !waiting_.empty()) {
-        auto const request = waiting_.front();
-        auto const needed = pages_covering(request->ask.prompt.size()) + own_pages(*request);
-        // With nothing else under way it fits, or `submit` would have refused it.
-        if (committed_ + needed > pool_.capacity()) return;
-        waiting_.pop_front();
-        request->committed = needed;
-        committed_ += needed;
-        active_.push_back(request);
-    }
-}
-
-void Sampler::Core::use_cache(Request& request) {
-    // Whoever wants the logprobs of the prompt needs all of it computed.
-    if (request.scores() || request.computed % kv_block_positions != 0) return;
+std::int32_t Sampler::Core::token_at(Request const& request, Sample const* sample,
+                                     std::size_t position) noexcept {
     auto const& prompt = request.ask.prompt;
-    // At least the last token has to be computed for its logits.
-    while (request.computed + kv_block_positions < prompt.size()) {
-        auto const hit =
-            pool_.find(request.owner, request.node,
-                       std::span{prompt}.subspan(request.computed, kv_block_positions));
-        if (hit.node == 0) return;
-        request.pages.push_back(hit.page);
-        request.node = hit.node;
-        request.computed += kv_block_positions;
-        request.result.cached_tokens += kv_block_positions;
-    }
-}
-
-void Sampler::Core::plan_decode() {
-    for (auto const& sample : samples_) {
-        if (sample->length == sample->pages.size() * kv_block_positions) {
-            sample->pages.push_back(pool_.take());
-        }
-        work_.push_back({.request = sample->request.get(),
-                         .sample = sample.get(),
-                         .first = sample->length,
-                         .count = 1});
-    }
-}
-
-void Sampler::Core::plan_prefill() {
-    std::vector<Request*> prompts;
-    for (auto const& request : active_) {
-        request->cut_off = false;
-        if (!request->prompt_done()) prompts.push_back(request.get());
-    }
-    if (prompts.empty()) return;
-    // Each gets a share of the step, so that a long prompt holds up nobody, and then goes behind
-    // the others. One of which no more than a share is left comes first: it holds pages, and would
-    // hold them until thousands of others had their turn.
-    auto left = options_.prefill_tokens;
-    auto const share = std::max(left / prompts.size(), kv_block_positions);
-    std::ranges::stable_partition(prompts, [share](Request const* request) {
-        return request->computed > 0 && request->ask.prompt.size() - request->computed <= share;
-    });
-    using Key = std::tuple<PagePool::Owner, PagePool::Node, std::vector<std::int32_t>>;
-    std::set<Key> planned;
-    for (auto* const request : prompts) {
-        if (left == 0) break;
-        use_cache(*request);
-        auto const& prompt = request->ask.prompt;
-        auto const first = request->computed;
-        if (first % kv_block_positions == 0 && first + kv_block_positions < prompt.size() &&
-            !request->scores()) {
-            // The same page is being computed for somebody else: it is there in the next step.
-            auto const begin = prompt.begin() + static_cast<std::ptrdiff_t>(first);
-            Key key{request->owner, request->node,
-                    std::vector<std::int32_t>(begin, begin + kv_block_positions)};
-            if (!planned.insert(std::move(key)).second) continue;
-        }
-        auto const count = std::min({share, left, prompt.size() - first});
-        left -= count;
-        while (request->pages.size() * kv_block_positions < first + count) {
-            request->pages.push_back(pool_.take());
-        }
-        work_.push_back({.request = request, .first = first, .count = count});
-        request->cut_off = first + count < prompt.size();
-    }
-    std::ranges::stable_partition(active_,
-                                  [](RequestPtr const& request) { return !request->cut_off; });
+    if (position < prompt.size()) return prompt[position];
+    return request.result.sequences[sample->index].tokens[position - prompt.size()];
 }
 
 void Sampler::Core::finish_work() {
@@ -255,93 +170,72 @@ void Sampler::Core::finish_work() {
                                     "model_path"));
             continue;
         }
-        if (work.sample != nullptr) {
-            ++work.sample->length;
-            page_filled(*work.sample);
-            accept_token(*work.sample, work.token, work.logprob);
-            continue;
-        }
-        auto const before = request.computed;
-        request.computed += work.count;
-        for (auto page = before / kv_block_positions;
-             (page + 1) * kv_block_positions <= request.computed; ++page) {
-            request.node = pool_.remember(request.owner, request.node,
-                                          std::span{request.ask.prompt}.subspan(
-                                              page * kv_block_positions, kv_block_positions),
-                                          request.pages[page]);
-        }
+        advance(request, work.sample, work.count);
+        if (work.kind == WorkKind::decode) accept_token(*work.sample, work.token, work.logprob);
     }
     work_.clear();
-    start_samples();
-    std::erase_if(samples_, [](auto const& sample) { return sample->over; });
-    std::erase_if(active_, [](RequestPtr const& request) { return request->over; });
 }
 
-void Sampler::Core::page_filled(Sample& sample) {
-    if (sample.length % kv_block_positions != 0) return;
-    auto const& request = *sample.request;
-    auto const& prompt = request.ask.prompt;
-    auto const& drawn = request.result.sequences[sample.index].tokens;
-    auto const first = sample.length - kv_block_positions;
-    std::vector<std::int32_t> tokens;
-    for (auto position = first; position < sample.length; ++position) {
-        tokens.push_back(position < prompt.size() ? prompt[position]
-                                                  : drawn[position - prompt.size()]);
-    }
-    sample.node = pool_.remember(request.owner, sample.node, tokens,
-                                 sample.pages[first / kv_block_positions]);
-}
-
-void Sampler::Core::start_samples() {
-    for (auto const& request : active_) {  // those that end stay in it for now
-        while (!request->over && request->prompt_done() &&
-               request->started < request->ask.num_samples) {
-            auto const own = own_pages(*request);
-            // The first sample uses what was reserved at admission.
-            auto const reserved = request->committed - pages_covering(request->ask.prompt.size());
-            auto const more = own > reserved ? own - reserved : 0;
-            if (committed_ + more > pool_.capacity()) break;
-            committed_ += more;
-            request->committed += more - own;
-            start_sample(request);
+void Sampler::Core::advance(Request& request, Sample* sample, std::size_t count) {
+    auto& track = sample != nullptr ? sample->track : request.track;
+    auto page = track.length / kv_block_positions;
+    track.length += count;
+    for (; (page + 1) * kv_block_positions <= track.length; ++page) {
+        std::vector<std::int32_t> tokens;
+        tokens.reserve(kv_block_positions);
+        for (auto position = page * kv_block_positions; tokens.size() < kv_block_positions;) {
+            tokens.push_back(token_at(request, sample, position++));
         }
+        track.node = pool_.remember(request.owner, track.node, tokens, track.pages[page]);
     }
+    if (sample != nullptr) return;
+    request.reached = std::max(request.reached, track.length);
+    if (request.scores()) request.scored = std::max(request.scored, track.length);
 }
 
-void Sampler::Core::start_sample(RequestPtr const& request) {
-    auto const own = own_pages(*request);
-    auto const& ask = request->ask;
-    auto sample = std::make_unique<Sample>();
-    sample->request = request;
-    sample->index = request->started++;
-    sample->committed = own;
-    bool const last = request->started == ask.num_samples;
-    auto& sequence = request->result.sequences[sample->index];
+void Sampler::Core::start_sample(Request& request) {
+    auto const& ask = request.ask;
+    auto owned = std::make_unique<Sample>();
+    auto& sample = *owned;
+    sample.request = request.shared_from_this();
+    sample.index = request.started;
+    sample.serial = ++last_serial_;
+    sample.committed = own_pages(request);
+    sample.shares = true;
+    ++request.started;
+    ++request.live;
+    ++request.sharing;
+    bool const last = request.all_started();
+    auto& sequence = request.result.sequences[sample.index];
     sequence.tokens.reserve(std::min<std::size_t>(ask.max_tokens, 256));
     sequence.logprobs.reserve(std::min<std::size_t>(ask.max_tokens, 256));
-    filters_.front().apply(request->last_logits, ask.filter);
-    auto const token = filters_.front().draw(uniform(ask.seed, sample->index, 0));
+    filters_.front().apply(request.last_logits, ask.filter);
+    auto const token = filters_.front().draw(uniform(ask.seed, sample.index, 0));
     auto const logprob =
-        request->last_logits[static_cast<std::size_t>(token)] - request->last_log_sum;
-    accept_token(*sample, token, logprob);
-    if (!sample->over) {
-        sample->length = ask.prompt.size();
-        sample->node = request->node;
-        sample->pages = request->pages;
-        bool const partial = sample->length % kv_block_positions != 0;
-        for (std::size_t i = 0; i < sample->pages.size(); ++i) {
-            if (partial && !last && i + 1 == sample->pages.size()) {
-                sample->pages[i] = pool_.copy(sample->pages[i]);
+        request.last_logits[static_cast<std::size_t>(token)] - request.last_log_sum;
+    accept_token(sample, token, logprob);
+    if (sample.life == Life::live) {
+        auto& track = sample.track;
+        track = {.length = ask.prompt.size(),
+                 .target = ask.prompt.size(),
+                 .pages = request.track.pages,
+                 .node = request.track.node};
+        bool const partial = track.length % kv_block_positions != 0;
+        for (std::size_t i = 0; i < track.pages.size(); ++i) {
+            if (partial && !last && i + 1 == track.pages.size()) {
+                track.pages[i] = pool_.copy(track.pages[i]);
             } else {
-                pool_.hold(sample->pages[i]);
+                pool_.hold(track.pages[i]);
             }
         }
-        samples_.push_back(std::move(sample));
+        samples_.push_back(std::move(owned));
     }
-    if (last && !request->over) {
-        for (auto const page : request->pages) pool_.release(page);
-        request->pages.clear();
-        request->last_logits = {};
+    if (last && !request.over) {
+        drop_pages(request.track);
+        request.holds = false;
+        request.last_logits = {};
+        take_back(request, std::exchange(request.reserved, 0));
+        settle(request);
     }
 }
 
@@ -364,6 +258,8 @@ void Sampler::Core::accept_token(Sample& sample, std::int32_t token, float logpr
     auto& sequence = request.result.sequences[sample.index];
     sequence.tokens.push_back(token);
     sequence.logprobs.push_back(logprob);
+    sample.track.target = request.ask.prompt.size() + sequence.tokens.size() - 1;
+    if (request.guard > 0) --request.guard;
     if (request.ask.on_token) {
         events_.push_back({.request = sample.request,
                            .call = [&ask = request.ask, index = sample.index, token, logprob] {
@@ -386,41 +282,13 @@ void Sampler::Core::end_sample(Sample& sample, StopCause cause) {
     }
 }
 
-void Sampler::Core::release(Sample& sample) {
-    if (sample.over) return;
-    sample.over = true;
-    for (auto const page : sample.pages) pool_.release(page);
-    sample.pages.clear();
-    committed_ -= sample.committed;
-    sample.committed = 0;
-}
-
-void Sampler::Core::release(Request& request) {
-    if (request.over) return;
-    request.over = true;
-    for (auto const& sample : samples_) {
-        if (sample->request.get() == &request) release(*sample);
-    }
-    for (auto const page : request.pages) pool_.release(page);
-    request.pages.clear();
-    committed_ -= request.committed;
-    request.committed = 0;
-}
-
 void Sampler::Core::finish(Request& request, Result<SampleResult> result) {
-    auto const keep = shared(request);
     release(request);
     if (!request.ask.on_done) return;
-    events_.push_back(
-        {.request = keep, .call = [&ask = request.ask, result = std::move(result)]() mutable {
-             ask.on_done(std::move(result));
-         }});
-}
-
-Sampler::Core::RequestPtr Sampler::Core::shared(Request const& request) const {
-    auto const found = std::ranges::find_if(
-        active_, [&](RequestPtr const& other) { return other.get() == &request; });
-    return found == active_.end() ? RequestPtr{} : *found;
+    events_.push_back({.request = request.shared_from_this(),
+                       .call = [&ask = request.ask, result = std::move(result)]() mutable {
+                           ask.on_done(std::move(result));
+                       }});
 }
 
 void Sampler::Core::dispatch() {
@@ -431,34 +299,50 @@ void Sampler::Core::dispatch() {
     dispatching_.clear();
 }
 
-bool Sampler::Core::step() {
-    // Those that were cancelled since the last step.
-    std::erase_if(samples_, [](auto const& sample) { return sample->over; });
-    std::erase_if(active_, [](RequestPtr const& request) { return request->over; });
-    start_samples();
-    std::erase_if(active_, [](RequestPtr const& request) { return request->over; });
-    admit();
-    plan_decode();
-    plan_prefill();
-    if (work_.empty()) {
-        bool const done_something = !events_.empty();
-        dispatch();
-        return done_something;
+void Sampler::Core::forget_ended() {
+    if (!std::exchange(ended_, false)) return;
+    std::erase_if(samples_, [](auto const& sample) { return sample->life == Life::over; });
+    for (auto const& [name, party] : parties_) {
+        std::erase_if(party->requests, [](RequestPtr const& request) { return request->over; });
     }
-    compute();
-    finish_work();
+    std::erase_if(parties_, [](auto const& entry) { return entry.second->requests.empty(); });
+}
+
+bool Sampler::Core::step() {
+    ++steps_;
+    moved_ = false;
+    forget_ended();
+    share_pages();
+    plan();
+    // Everybody waits for pages that others hold without using them now.
+    if (work_.empty() && !moved_ && unblock()) plan();
+    if (!work_.empty()) {
+        compute();
+        finish_work();
+        // Samples begin in the step that knows the end of their prompt.
+        share_pages();
+        moved_ = true;
+    }
+    bool const worked = moved_ || !events_.empty();
     dispatch();
-    return true;
+    return worked;
 }
 
 Sampler::Usage Sampler::Core::usage() const noexcept {
-    return {.capacity = pool_.capacity(),
-            .pinned = pool_.pinned(),
-            .cached = pool_.cached(),
-            .waiting = waiting_.size(),
-            .running = static_cast<std::size_t>(
-                std::ranges::count_if(samples_, [](auto const& sample) { return !sample->over; })),
-            .computed = computed_};
+    Usage usage{.capacity = pool_.capacity(),
+                .committed = committed_,
+                .pinned = pool_.pinned(),
+                .cached = pool_.cached(),
+                .computed = computed_};
+    for (auto const& [name, party] : parties_) {
+        for (auto const& request : party->requests) {
+            if (request->over) continue;
+            usage.waiting += request->used == 0 ? 1U : 0U;
+            usage.running += request->live;
+            usage.suspended += request->suspended;
+        }
+    }
+    return usage;
 }
 
 }  // namespace tinkxx::engine

@@ -58,6 +58,9 @@ struct SampleRequest {
     std::vector<std::string> stop_strings{};
     bool prompt_logprobs{false};
     std::size_t topk_prompt_logprobs{0};
+    /// Who asks, e.g. a session. Requests of one party share what one party gets of memory and
+    /// time; those without a name are a party too.
+    std::string party{};
 
     /// Called for each token as it is drawn, if set.
     std::function<void(std::size_t sample, std::int32_t token, float logprob)> on_token{};
@@ -70,15 +73,23 @@ struct SamplerOptions {
     std::size_t cache_bytes{std::size_t{1} << 30U};
     /// Prompt tokens computed in one step beside the tokens that are being drawn.
     std::size_t prefill_tokens{256};
+    /// Samples whose next token is computed in one step; if more are under way, they take turns.
+    std::size_t decode_tokens{128};
     /// The bytes of a token, for stop strings.
     std::function<std::string_view(std::int32_t)> token_bytes{};
 };
 
 /// Draws samples for many requests and adapters of one model at once.
 ///
-/// Each `step` computes the next token of every running sample and a bounded part of the waiting
-/// prompts. Which other requests run, how many threads there are and how prompts are cut has no
-/// influence on any result, to the last bit. Requests that do not fit into memory wait in order.
+/// Each `step` computes a bounded number of tokens: the next ones of running samples, and parts of
+/// prompts. Both are shared fairly among parties, and what a party gets among its requests; within
+/// a party the shortest prompt and the oldest take turns. Pages of keys and values are promised to
+/// whoever has the least. Who needs pages that others have far more of takes them: their newest
+/// samples are suspended, and what they had is computed again later. A request too large for that
+/// gets its pages, whoever has them, once others that came later have got theirs for 256 steps.
+///
+/// Which other requests run, how many threads there are, how prompts are cut and what is suspended
+/// has no influence on any result, to the last bit.
 ///
 /// One thread at a time. Callbacks run inside `step`, after its work; they may call `submit` and
 /// `cancel`, not `step`.
@@ -102,10 +113,12 @@ public:
 
     struct Usage {
         std::size_t capacity{0};    ///< pages that fit into memory
+        std::size_t committed{0};   ///< that requests have or may still take
         std::size_t pinned{0};      ///< in use by requests
         std::size_t cached{0};      ///< kept for prompts to come; some may be in use too
-        std::size_t waiting{0};     ///< requests that have not begun
+        std::size_t waiting{0};     ///< requests that have no pages
         std::size_t running{0};     ///< samples being drawn
+        std::size_t suspended{0};   ///< samples that gave up their pages for others
         std::uint64_t computed{0};  ///< tokens computed so far
     };
     [[nodiscard]] Usage usage() const noexcept;

@@ -72,14 +72,11 @@ void Sampler::Core::fill_part(Part& part) {
         auto const row = part.tokens.size();
         part.segments.push_back({.row = row, .tokens = work.count, .first_position = work.first});
         for (std::size_t t = 0; t < work.count; ++t) {
-            part.tokens.push_back(work.sample != nullptr
-                                      ? request.result.sequences[work.sample->index].tokens.back()
-                                      : request.ask.prompt[work.first + t]);
+            part.tokens.push_back(token_at(request, work.sample, work.first + t));
             part.positions.push_back(static_cast<std::int32_t>(work.first + t));
         }
-        for (auto const page : work.sample != nullptr ? work.sample->pages : request.pages) {
-            part.pages.push_back(pool_.data(page));
-        }
+        auto const& track = work.sample != nullptr ? work.sample->track : request.track;
+        for (auto const page : track.pages) part.pages.push_back(pool_.data(page));
         auto const& group = request.group;
         if (part.groups.empty() || part.groups.back().weights != group.weights ||
             part.groups.back().lora != group.lora) {
@@ -93,7 +90,8 @@ void Sampler::Core::fill_part(Part& part) {
     for (auto i = part.begin; i < part.end; ++i) {
         auto const& work = work_[i];
         part.segments[i - part.begin].pages = part.pages.data() + page;
-        page += work.sample != nullptr ? work.sample->pages.size() : work.request->pages.size();
+        auto const& track = work.sample != nullptr ? work.sample->track : work.request->track;
+        page += track.pages.size();
     }
 }
 
@@ -147,12 +145,17 @@ void Sampler::Core::part_logits(Part& part, float const* x, unsigned slot, Threa
         for (; index < part.end && part.segments[index - part.begin].row < group_end; ++index) {
             auto& work = work_[index];
             auto const& segment = part.segments[index - part.begin];
-            bool const all = work.sample == nullptr && work.request->scores();
+            if (work.kind == WorkKind::refill) continue;
+            auto const& request = *work.request;
+            bool const scored = work.kind == WorkKind::prompt && request.scores();
             auto const end = work.first + work.count;
-            bool const last = work.sample != nullptr || end == work.request->ask.prompt.size();
+            bool const last = work.kind == WorkKind::decode ||
+                              (end == request.track.target && !request.prompt_known());
             for (std::size_t t = 0; t < work.count; ++t) {
-                if (!all && !(last && t + 1 == work.count)) continue;
-                rows.push_back({.work = &work, .row = segment.row + t, .position = work.first + t});
+                auto const position = work.first + t;
+                bool const wanted = last && t + 1 == work.count;
+                if (!wanted && !(scored && position >= request.scored)) continue;
+                rows.push_back({.work = &work, .row = segment.row + t, .position = position});
             }
         }
         for (std::size_t begin = 0; begin < rows.size(); begin += chunk) {
@@ -191,7 +194,7 @@ void Sampler::Core::take_logits(LogitRow const& row, std::span<float const> logi
         work.finite = false;
         return;
     }
-    if (work.sample != nullptr) {
+    if (work.kind == WorkKind::decode) {
         auto const drawn = request.result.sequences[work.sample->index].tokens.size();
         filter.apply(logits, ask.filter);
         work.token = filter.draw(uniform(ask.seed, work.sample->index, drawn));

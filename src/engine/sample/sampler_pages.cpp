@@ -1,0 +1,368 @@
+#include "engine/sample/sampler_core.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <utility>
+
+// Who gets pages. A request is given pages for its prompt and one sample at once, later samples one
+// by one, and always as many as they may ever need: a sample that runs never waits for a page.
+//
+// Whoever has the least is served first, by party and then by request. If there is no room, the
+// samples of those who have far more are suspended, the newest first. What is taken leaves them
+// with at least as much as the taker then has, or it is taken from somebody who has twice as much:
+// so nobody can at once take it back, and a small request finds room beside large ones however many
+// these are. Requests too large to be served like this would wait for ever if smaller ones kept
+// coming; such a request is served by force after a while, and left in peace for some tokens.
+
+namespace tinkxx::engine {
+
+namespace {
+
+/// Grants in one step: each computes a first token, or begins a prompt.
+constexpr int most_grants = 256;
+/// Steps for which younger requests may get pages before an older one that has none.
+constexpr std::uint64_t due_after = 256;
+/// Tokens that it may sample before its pages can be taken from it.
+constexpr std::size_t guarded_tokens = 64;
+
+std::size_t pages_covering(std::size_t positions) {
+    return (positions + kv_block_positions - 1) / kv_block_positions;
+}
+
+/// Whether somebody who has `has` must give up `gain` to one who would then have `then`.
+bool must_give(std::size_t has, std::size_t gain, std::size_t then) {
+    return has >= gain + then || has >= 2 * then;
+}
+
+}  // namespace
+
+void Sampler::Core::promise(Request& request, std::size_t pages) noexcept {
+    committed_ += pages;
+    request.used += pages;
+    request.party->used += pages;
+    assert(committed_ <= pool_.capacity());
+}
+
+void Sampler::Core::take_back(Request& request, std::size_t pages) noexcept {
+    committed_ -= pages;
+    request.used -= pages;
+    request.party->used -= pages;
+}
+
+std::size_t Sampler::Core::prompt_pages(Request const& request) noexcept {
+    return pages_covering(request.ask.prompt.size());
+}
+
+std::size_t Sampler::Core::all_pages(Request const& request) noexcept {
+    return pages_for(request.ask.prompt.size(), request.ask.max_tokens);
+}
+
+/// Pages that the next sample needs beside those of the prompt.
+std::size_t Sampler::Core::own_pages(Request const& request) noexcept {
+    auto const prompt = request.ask.prompt.size();
+    if (request.ask.max_tokens == 1) return 0;
+    auto own = all_pages(request) - prompt / kv_block_positions;
+    bool const last = request.suspended == 0 && request.started + 1 == request.ask.num_samples;
+    if (last && prompt % kv_block_positions != 0) --own;  // takes over the prompt's last page
+    return own;
+}
+
+/// Pages that would let it go on; nothing if it does not need any.
+std::optional<std::size_t> Sampler::Core::wanted(Request const& request) noexcept {
+    if (request.over) return std::nullopt;
+    if (request.all_started()) {
+        if (request.suspended == 0) return std::nullopt;
+        return all_pages(request);
+    }
+    auto const next = own_pages(request);
+    if (!request.holds) return prompt_pages(request) + next;
+    if (!request.track.ready()) return std::nullopt;
+    return next > request.reserved ? next - request.reserved : 0;
+}
+
+Sampler::Core::Request* Sampler::Core::next_wanting() const noexcept {
+    Request* best = nullptr;
+    std::size_t best_used = 0;
+    for (auto const& [name, party] : parties_) {
+        if (party->closed) continue;
+        Request* first = nullptr;
+        std::size_t first_used = 0;
+        std::size_t pages = 0;
+        for (auto const& request : party->requests) {
+            auto const wants = wanted(*request);
+            if (!wants) continue;
+            if (*wants == 0) return request.get();
+            // The older one if both have as much.
+            auto const then = request->used + *wants;
+            if (first != nullptr && first_used <= then) continue;
+            first = request.get();
+            first_used = then;
+            pages = *wants;
+        }
+        if (first == nullptr) continue;
+        auto const then = party->used + pages;
+        if (best != nullptr && std::pair{best_used, best->id} <= std::pair{then, first->id}) {
+            continue;
+        }
+        best = first;
+        best_used = then;
+    }
+    return best;
+}
+
+Sampler::Core::Request* Sampler::Core::oldest_due() const noexcept {
+    if (steps_ - last_due_ < due_after) return nullptr;
+    Request* oldest = nullptr;
+    for (auto const& [name, party] : parties_) {
+        for (auto const& request : party->requests) {
+            bool const due = request->passed_over != 0 &&
+                             steps_ - request->passed_over >= due_after && wanted(*request);
+            if (due && (oldest == nullptr || request->id < oldest->id)) oldest = request.get();
+        }
+    }
+    return oldest;
+}
+
+void Sampler::Core::share_pages() {
+    RequestId youngest = 0;
+    for (auto const& [name, party] : parties_) party->closed = false;
+    if (auto* const due = oldest_due(); due != nullptr && give(*due, Force::due)) {
+        due->guard = guarded_tokens;
+        last_due_ = steps_;
+    }
+    for (int grants = 0; grants < most_grants; ++grants) {
+        auto* const request = next_wanting();
+        if (request == nullptr) break;
+        if (give(*request, Force::no)) {
+            youngest = std::max(youngest, request->id);
+        } else {
+            request->party->closed = true;
+        }
+    }
+    if (youngest == 0) return;
+    for (auto const& [name, party] : parties_) {
+        for (auto const& request : party->requests) {
+            if (request->id > youngest) break;
+            if (request->passed_over == 0 && request->live == 0 && wanted(*request)) {
+                request->passed_over = steps_;
+            }
+        }
+    }
+}
+
+bool Sampler::Core::unblock() {
+    Request* oldest = nullptr;
+    for (auto const& [name, party] : parties_) {
+        for (auto const& request : party->requests) {
+            if (!wanted(*request)) continue;
+            if (oldest == nullptr || request->id < oldest->id) oldest = request.get();
+            break;
+        }
+    }
+    return oldest != nullptr && give(*oldest, Force::stuck);
+}
+
+bool Sampler::Core::give(Request& request, Force force) {
+    auto const pages = *wanted(request);
+    if (committed_ + pages > pool_.capacity() && !make_room(request, pages, force)) return false;
+    moved_ = true;
+    request.passed_over = 0;
+    promise(request, pages);
+    if (request.all_started()) {
+        resume(request);
+        return true;
+    }
+    if (!request.holds) {
+        request.holds = true;
+        request.prompt_pages = prompt_pages(request);
+        request.reserved = pages - request.prompt_pages;
+        return true;
+    }
+    request.reserved += pages;
+    request.reserved -= own_pages(request);
+    if (request.suspended > 0) {
+        resume(request);
+    } else {
+        start_sample(request);
+    }
+    return true;
+}
+
+/// What a request would have left if some of it were given up.
+struct Sampler::Core::Hypothesis {
+    Request* request{nullptr};
+    /// The newest last.
+    std::vector<Sample*> samples{};
+    std::size_t used{0};
+    std::size_t sharing{0};
+
+    /// What it gives up next; 0 if it has nothing.
+    [[nodiscard]] std::size_t gain() const noexcept {
+        if (samples.size() <= 1) return used;
+        auto const& newest = *samples.back();
+        bool const prompt_too = newest.shares && sharing == 1 && !request->holds;
+        return newest.committed + (prompt_too ? request->prompt_pages : 0);
+    }
+    void give_up() {
+        used -= gain();
+        if (samples.empty()) return;
+        if (samples.back()->shares) --sharing;
+        samples.pop_back();
+    }
+};
+
+bool Sampler::Core::make_room(Request& request, std::size_t pages, Force force) {
+    // First it is found out whether there can be enough, then it is taken.
+    std::map<Request*, Hypothesis> cases;
+    std::map<Party const*, std::size_t> used;
+    for (auto const& [name, party] : parties_) {
+        used[party.get()] = party->used;
+        for (auto const& other : party->requests) {
+            if (other.get() == &request || other->used == 0) continue;
+            if (other->guard > 0 && force != Force::stuck) continue;
+            cases[other.get()] = {
+                .request = other.get(), .used = other->used, .sharing = other->sharing};
+        }
+    }
+    for (auto const& sample : samples_) {
+        if (sample->life != Life::live) continue;
+        auto const found = cases.find(sample->request.get());
+        if (found != cases.end()) found->second.samples.push_back(sample.get());
+    }
+    for (auto& [other, hypothesis] : cases) {
+        std::ranges::sort(hypothesis.samples, {}, &Sample::serial);
+    }
+    auto const victim = [&](bool own_party) {
+        Hypothesis* most = nullptr;
+        for (auto& [other, hypothesis] : cases) {
+            if ((other->party == request.party) != own_party || hypothesis.used == 0) continue;
+            auto const gain = hypothesis.gain();
+            bool const fair =
+                own_party ? must_give(hypothesis.used, gain, request.used + pages)
+                          : must_give(used[other->party], gain, request.party->used + pages);
+            if (!fair && force == Force::no) continue;
+            auto const has = [&](Hypothesis const& one) {
+                return std::tuple{used[one.request->party], one.used, one.request->id};
+            };
+            if (most == nullptr || has(*most) < has(hypothesis)) most = &hypothesis;
+        }
+        return most;
+    };
+    auto room = pool_.capacity() - committed_;
+    std::vector<Request*> givers;
+    while (room < pages) {
+        auto* most = victim(false);
+        if (most == nullptr) most = victim(true);
+        if (most == nullptr) return false;
+        auto const gain = most->gain();
+        most->give_up();
+        used[most->request->party] -= gain;
+        room += gain;
+        givers.push_back(most->request);
+    }
+    for (auto* const giver : givers) give_up_newest(*giver);
+    assert(pool_.capacity() - committed_ >= pages);
+    return true;
+}
+
+void Sampler::Core::give_up_newest(Request& request) {
+    Sample* newest = nullptr;
+    for (auto const& sample : samples_) {
+        if (sample->request.get() != &request || sample->life != Life::live) continue;
+        if (newest == nullptr || newest->serial < sample->serial) newest = sample.get();
+    }
+    if (newest != nullptr) suspend(*newest);
+    // A prompt is of no use to others while none of its samples runs.
+    if (request.live == 0 && request.holds) park(request);
+}
+
+void Sampler::Core::suspend(Sample& sample) {
+    auto& request = *sample.request;
+    sample.life = Life::suspended;
+    --request.live;
+    ++request.suspended;
+    drop_pages(sample.track);
+    take_back(request, std::exchange(sample.committed, 0));
+    if (std::exchange(sample.shares, false)) --request.sharing;
+    settle(request);
+}
+
+/// Goes on with a suspended sample, for which pages were promised.
+void Sampler::Core::resume(Request& request) {
+    Sample* oldest = nullptr;
+    for (auto const& sample : samples_) {
+        if (sample->request.get() != &request || sample->life != Life::suspended) continue;
+        if (oldest == nullptr || sample->index < oldest->index) oldest = sample.get();
+    }
+    assert(oldest != nullptr);
+    auto& sample = *oldest;
+    sample.committed = request.all_started() ? all_pages(request) : own_pages(request);
+    sample.life = Life::live;
+    sample.serial = ++last_serial_;
+    --request.suspended;
+    ++request.live;
+    if (request.all_started()) return;
+    // The prompt is there for the samples that are still to start.
+    auto const& prompt = request.track;
+    auto& track = sample.track;
+    track.length = prompt.length;
+    track.pages = prompt.pages;
+    track.node = prompt.node;
+    bool const partial = track.length % kv_block_positions != 0;
+    for (auto& page : track.pages) {
+        if (partial && &page == &track.pages.back()) {
+            page = pool_.copy(page);
+        } else {
+            pool_.hold(page);
+        }
+    }
+    sample.shares = true;
+    ++request.sharing;
+}
+
+/// Takes everything back from a request none of whose samples runs. It is admitted again later.
+void Sampler::Core::park(Request& request) {
+    drop_pages(request.track);
+    request.holds = false;
+    take_back(request, std::exchange(request.reserved, 0));
+    settle(request);
+}
+
+void Sampler::Core::drop_pages(Track& track) {
+    for (auto const page : track.pages) pool_.release(page);
+    track.pages.clear();
+    track.length = 0;
+    track.node = 0;
+}
+
+/// Takes back what was promised for the prompt, once nobody uses it.
+void Sampler::Core::settle(Request& request) noexcept {
+    if (request.holds || request.sharing > 0) return;
+    take_back(request, std::exchange(request.prompt_pages, 0));
+}
+
+void Sampler::Core::release(Sample& sample) {
+    if (sample.life == Life::over) return;
+    auto& request = *sample.request;
+    --(sample.life == Life::live ? request.live : request.suspended);
+    sample.life = Life::over;
+    ended_ = true;
+    drop_pages(sample.track);
+    take_back(request, std::exchange(sample.committed, 0));
+    if (std::exchange(sample.shares, false)) --request.sharing;
+    settle(request);
+}
+
+void Sampler::Core::release(Request& request) {
+    if (request.over) return;
+    request.over = true;
+    ended_ = true;
+    for (auto const& sample : samples_) {
+        if (sample->request.get() == &request) release(*sample);
+    }
+    if (request.holds) park(request);
+    assert(request.used == 0);
+}
+
+}  // namespace tinkxx::engine
