@@ -506,6 +506,7 @@ void Core::draw(std::shared_ptr<Sampled> const& sample) {
         auto const found = drawings_.find(sample->id);
         if (found == drawings_.end()) return release_sample(sample);  // cancelled meanwhile
         auto request = sample->ask;
+        request.party = sample->session.empty() ? "direct" : sample->session;
         if (sample->on_token) request.on_token = sample->on_token;
         engine::Sample job{.request = std::move(request)};
         (sample->weights.empty() ? job.model : job.adapter) =
