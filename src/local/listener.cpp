@@ -26,6 +26,7 @@ constexpr int reads_per_turn = 16;
 constexpr std::size_t refused_at_once = 256;
 // Until the system may have a file for another connection.
 constexpr std::chrono::milliseconds pause_without_files{100};
+constexpr std::chrono::seconds pause_between_warnings{10};
 
 Error bind_error(std::string field, std::string value, std::string message) {
     return Error{{.kind = ErrorKind::validation,
@@ -359,7 +360,11 @@ void Listener::accept_from(Port& port) {
         }
         if (errno == EAGAIN || errno == EWOULDBLOCK) return;
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            if (options_.on_trouble) {
+            // It goes on trying, and once is enough for a while.
+            auto const now = loop_.now();
+            if (options_.on_trouble &&
+                (!told_of_files_ || now - *told_of_files_ >= pause_between_warnings)) {
+                told_of_files_ = now;
                 options_.on_trouble(
                     "cannot accept a connection: " + std::system_category().message(errno) +
                     "; raise the limit of open files (ulimit -n)");

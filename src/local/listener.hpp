@@ -108,6 +108,8 @@ private:
     Stats stats_{};
     std::vector<Task> stopped_{};
     TimePoint ends_{};
+    /// When it was told last that there are no files left.
+    std::optional<TimePoint> told_of_files_{};
     bool stopping_{false};
 };
 

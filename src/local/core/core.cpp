@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <limits>
 #include <new>
 #include <string>
 #include <utility>
@@ -110,6 +109,7 @@ Result<std::unique_ptr<Core>> Core::create(ServerOptions options, Scheduler& sch
     core->worker_ = worker(Rest::finish);
     core->file_worker_ = worker(Rest::finish);
     for (auto& reader : core->readers_) reader = worker(Rest::drop);
+    core->result_worker_ = worker(Rest::drop);
     core->store_ = std::make_unique<Store>(*std::move(database), *core->worker_);
     return core;
 }
@@ -129,6 +129,7 @@ Core::~Core() {
     later_.clear();
     turns_.clear();
     for (auto& reader : readers_) reader.reset();
+    result_worker_.reset();
     file_worker_.reset();
     futures_.reset();
     // What is under way is written; what waits for its turn is written here.
@@ -239,7 +240,7 @@ void Core::start() {
     };
     futures_->forgotten = [this](std::string const& id) { sample_prints_.erase(id); };
     futures_->elsewhere = [this](Task work, Task done) {
-        elsewhere(std::numeric_limits<std::size_t>::max(), std::move(work), std::move(done));
+        result_worker_->run(std::move(work), std::move(done));
     };
     bool const by_loop = options_.compute == Compute::loop;
     engine_ = std::make_unique<engine::Engine>(
@@ -268,12 +269,13 @@ void Core::start() {
     for (auto& [id, session] : sessions_) session.seen = now;
     for (auto const& name : std::exchange(abandoned_, {})) remove_temporary(name);
     for (auto const& folder : std::exchange(over_, {})) remove_folder(folder);
-    for (auto const& row : std::exchange(unfinished_, {})) {
+    for (auto const& row : unfinished_) {
         auto const seq = row.id.substr(row.id.rfind(':') + 1);
         auto const number = std::strtoll(seq.c_str(), nullptr, 10);
         futures_->restore(row, number / clone_stride);
-        if (row.state == "pending") resume_sample(row.id, row.body);
     }
+    std::erase_if(unfinished_, [](auto const& row) { return row.state != "pending"; });
+    resume_samples();
     sweep_ = std::make_unique<Sweep>(*this);
     sweep();
 }
@@ -520,10 +522,6 @@ std::size_t Core::most_bytes(Ask const& ask) const {
 Worker& Core::reader(std::size_t bytes) {
     constexpr std::size_t small = std::size_t{256} << 10U;
     return *readers_[bytes <= small ? 0 : 1];
-}
-
-void Core::elsewhere(std::size_t bytes, Task work, Task done) {
-    reader(bytes).run(std::move(work), std::move(done));
 }
 
 void Core::read_elsewhere(std::string const& operation, std::size_t bytes, Task work, Task done) {

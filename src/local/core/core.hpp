@@ -237,8 +237,6 @@ private:
     [[nodiscard]] std::size_t most_bytes(Ask const& ask) const;
     /// Queues the reading of a body; refuses it if too much is waiting.
     void read_elsewhere(std::string const& operation, std::size_t bytes, Task work, Task done);
-    /// Does `work` off the loop, then `done` on it.
-    void elsewhere(std::size_t bytes, Task work, Task done);
     [[nodiscard]] Worker& reader(std::size_t bytes);
 
     /// Calls `change(ask, turn)` when all changes before it are written or have failed; the next
@@ -363,7 +361,9 @@ private:
     /// It does not count any more.
     void end_drawing(std::map<std::string, Drawing>::iterator at);
     /// Computes what was promised before a restart.
+    void resume_samples();
     void resume_sample(std::string const& id, std::string const& body);
+    void resume_sample(std::string const& id, Result<wire::server::Sample> decoded);
     void draw(std::shared_ptr<Sampled> const& sample);
     void drawn(std::shared_ptr<Sampled> const& sample, engine::SampleResult result);
     void score_targets(std::shared_ptr<Sampled> const& sample);
@@ -411,10 +411,11 @@ private:
     AccessRules access_;
     Chaos chaos_;
     std::unique_ptr<Home> home_;
-    /// Of the store, of files, and of bodies: small ones do not wait for large ones.
+    /// Of the store, of files, of bodies (small ones do not wait for large ones), and of results.
     std::unique_ptr<Worker> worker_{};
     std::unique_ptr<Worker> file_worker_{};
     std::array<std::unique_ptr<Worker>, 2> readers_{};
+    std::unique_ptr<Worker> result_worker_{};
     std::array<std::size_t, 2> reading_bytes_{};
     std::unique_ptr<Store> store_{};
     std::unique_ptr<Futures> futures_{};

@@ -178,9 +178,10 @@ void Futures::restore(RequestRow const& row, std::int64_t clone) {
     announce(promise);
 }
 
-bool Futures::pending(std::string const& id) const {
+bool Futures::pending_sample(std::string const& id) const {
     auto const found = promises_.find(id);
-    return found != promises_.end() && found->second.state == State::pending;
+    return found != promises_.end() && found->second.state == State::pending &&
+           found->second.form == Form::sample;
 }
 
 void Futures::complete(std::string const& id, std::string payload, std::vector<Change> more) {

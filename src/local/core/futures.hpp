@@ -77,7 +77,8 @@ public:
     void restore(RequestRow const& row, std::int64_t clone);
 
     [[nodiscard]] bool contains(std::string const& id) const { return promises_.contains(id); }
-    [[nodiscard]] bool pending(std::string const& id) const;
+    /// Whether it is a sample that is not done.
+    [[nodiscard]] bool pending_sample(std::string const& id) const;
     [[nodiscard]] std::size_t pending_count() const noexcept { return pending_; }
     [[nodiscard]] std::size_t pending_samples() const noexcept { return pending_samples_; }
 

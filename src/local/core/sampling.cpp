@@ -485,9 +485,37 @@ void Core::submit_sample(Ask& ask, SampleRead read) {
     draw(sample);
 }
 
+void Core::resume_samples() {
+    // There may be thousands, and others have to be served meanwhile.
+    constexpr std::size_t in_a_turn = 16;
+    for (std::size_t i = 0; i < in_a_turn && !unfinished_.empty(); ++i) {
+        auto row = std::move(unfinished_.back());
+        unfinished_.pop_back();
+        if (row.body.size() <= loop_body_bytes) {
+            resume_sample(row.id, row.body);
+            continue;
+        }
+        auto const read = std::make_shared<std::optional<Result<ws::Sample>>>();
+        auto const id = row.id;
+        reader(row.body.size())
+            .run([read, body = std::move(
+                            row.body)] { read->emplace(ws::decode_sample("asample", body)); },
+                 [this, read, id] { resume_sample(id, *std::move(*read)); });
+    }
+    if (unfinished_.empty()) return;
+    scheduler_.post([this, alive = alive_] {
+        if (*alive) resume_samples();
+    });
+}
+
 void Core::resume_sample(std::string const& id, std::string const& body) {
+    resume_sample(id, ws::decode_sample("asample", body));
+}
+
+void Core::resume_sample(std::string const& id, Result<ws::Sample> decoded) {
+    if (!futures_->pending_sample(id)) return;  // cancelled before its turn
     try {
-        auto request = good(ws::decode_sample("asample", body), 422);
+        auto request = good(std::move(decoded), 422);
         auto const owner = request.sampling_session_id.value_or(std::string{"direct"});
         auto read = understand("asample", std::numeric_limits<std::size_t>::max(),
                                options_.limits.result_cells, std::move(request));
@@ -583,8 +611,7 @@ void Core::finish_sample(std::shared_ptr<Sampled> const& sample) {
     // Whoever cancels it now leaves its weights to what follows.
     found->second.job.reset();
     auto const payload = std::make_shared<std::string>();
-    elsewhere(
-        sample->bytes,
+    result_worker_->run(
         [sample, payload] { *payload = ws::encode_sample_proto(sample->response()); },
         [this, sample, payload] {
             if (!drawings_.contains(sample->id)) return release_sample(sample);
@@ -666,7 +693,9 @@ void Core::cancel_future(Ask& ask) {
                 if (!futures_->contains(id) && !futures_->plausible(id)) {
                     throw Refused{404, "cancel_future: there is no request " + id.substr(0, 200)};
                 }
-                return send_json(*asked.answer, "{}");  // done already
+                if (!futures_->pending_sample(id)) {
+                    return send_json(*asked.answer, "{}");  // done already
+                }
             }
             cancel_drawing(id);
             counters_.add("tinkxx_samples_cancelled_total", {});

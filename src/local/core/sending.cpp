@@ -31,7 +31,15 @@ private:
 
 }  // namespace
 
+void Sending::watch() {
+    if (std::exchange(watched_, true)) return;
+    answer_->on_gone([self = weak_from_this()] {
+        if (auto const still = self.lock()) still->answer_.reset();
+    });
+}
+
 bool Sending::deliver(Result<std::string> piece) {
+    if (!answer_) return false;
     if (!piece) {
         // Whoever reads sees the end of the connection, and so that something is missing.
         answer_.reset();
@@ -46,6 +54,8 @@ bool Sending::deliver(Result<std::string> piece) {
 }
 
 void Sending::pump() {
+    if (!answer_) return;
+    watch();
     while (answer_->pending() < enough) {
         if (!deliver(next())) return;
     }
@@ -53,7 +63,8 @@ void Sending::pump() {
 }
 
 void Sending::pump_from(Worker& worker, std::weak_ptr<bool> alive) {
-    if (alive.expired()) return answer_.reset();
+    if (!answer_ || alive.expired()) return answer_.reset();
+    watch();
     if (answer_->pending() >= enough) {
         return answer_->on_drained([self = shared_from_this(), &worker, alive]() mutable {
             self->pump_from(worker, std::move(alive));

@@ -19,7 +19,7 @@ public:
     Sending(Sending const&) = delete;
     Sending& operator=(Sending const&) = delete;
 
-    /// Goes on by itself until all is sent.
+    /// Goes on by itself until all is sent, or the other side is gone.
     void pump();
     /// As above; pieces are made by the worker, which must live as long as `alive` says.
     void pump_from(Worker& worker, std::weak_ptr<bool> alive);
@@ -31,8 +31,11 @@ protected:
 private:
     /// Whether there is more to come.
     bool deliver(Result<std::string> piece);
+    void watch();
 
+    /// None once all is sent, or nobody reads.
     std::shared_ptr<Answer> answer_;
+    bool watched_{false};
 };
 
 /// Answers with a body that is not copied as a whole.

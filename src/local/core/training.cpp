@@ -28,7 +28,10 @@ StepName name_of_step(std::string_view body, bool protobuf) {
                 if (in.tag() == 1 && in.has_wire_type(protozero::pbf_wire_type::length_delimited)) {
                     out.model_id = in.get_string();
                 } else if (in.tag() == 2 && in.has_wire_type(protozero::pbf_wire_type::varint)) {
-                    out.seq_id = in.get_int32();
+                    auto const number = in.get_int64();
+                    if (number >= 0 && number <= std::numeric_limits<std::int32_t>::max()) {
+                        out.seq_id = number;
+                    }
                 } else {
                     in.skip();
                 }
@@ -543,9 +546,8 @@ void Core::passed(std::string const& model_id, std::string const& request_id, st
     };
     if (bytes <= loop_result_bytes) return keep(encode());
     auto const payload = std::make_shared<std::string>();
-    elsewhere(
-        bytes, [payload, encode = std::move(encode)]() mutable { *payload = encode(); },
-        [payload, keep = std::move(keep)]() mutable { keep(std::move(*payload)); });
+    result_worker_->run([payload, encode = std::move(encode)]() mutable { *payload = encode(); },
+                        [payload, keep = std::move(keep)]() mutable { keep(std::move(*payload)); });
 }
 
 void Core::optim_step(Ask& ask) {

@@ -398,8 +398,8 @@ void Core::retire_folder(std::string const& folder) {
     if (used->second.active == 0) drop_drawn(folder);
 }
 
-void Core::load_adapter(engine::LoadAdapter job, std::string name, FileMarks files,
-                        Task submitted, engine::Done<engine::AdapterInfo> done) {
+void Core::load_adapter(engine::LoadAdapter job, std::string name, FileMarks files, Task submitted,
+                        engine::Done<engine::AdapterInfo> done) {
     auto const damaged = [name](Error const& why) {
         return Error{ErrorDetails{.kind = ErrorKind::request_failed,
                                   .message = "the checkpoint " + name +
@@ -554,20 +554,21 @@ void Core::load_model(std::string const& id, CheckpointRow const& row, engine::O
                       engine::Done<engine::AdapterInfo> done) {
     // What is asked of it meanwhile comes after.
     models_.at(id).held = true;
-    load_adapter({.adapter = id,
-                  .model = runs_.at(id).base_model,
-                  .folder = home_->place(row.folder),
-                  .state = state},
-                 row.path.text(), row.files,
-                 [this, id] {
-                     auto const found = models_.find(id);
-                     if (found == models_.end()) return;
-                     found->second.held = false;
-                     run_steps(found->second);
-                     auto const still = models_.find(id);
-                     if (still != models_.end() && still->second.ending) unload(id);
-                 },
-                 std::move(done));
+    load_adapter(
+        {.adapter = id,
+         .model = runs_.at(id).base_model,
+         .folder = home_->place(row.folder),
+         .state = state},
+        row.path.text(), row.files,
+        [this, id] {
+            auto const found = models_.find(id);
+            if (found == models_.end()) return;
+            found->second.held = false;
+            run_steps(found->second);
+            auto const still = models_.find(id);
+            if (still != models_.end() && still->second.ending) unload(id);
+        },
+        std::move(done));
 }
 
 void Core::weights_info(Ask& ask) {
