@@ -308,7 +308,10 @@ void Core::sweep() {
         in_turn(nobody, [this, path](Ask&, std::shared_ptr<Turn> turn) {
             // Its time may have been changed meanwhile.
             auto const found = checkpoints_.find(path);
-            if (found == checkpoints_.end() || find_checkpoint(path) != nullptr) return;
+            if (found == checkpoints_.end() || find_checkpoint(path) != nullptr ||
+                reserved_.contains(path)) {
+                return;
+            }
             forget_checkpoint({}, path, "checkpoint_expired", std::move(turn));
         });
     }

@@ -392,6 +392,8 @@ private:
     void write_run(wire::JsonOut& json, RunRow const& run) const;
     void send_checkpoints(Ask& ask, std::vector<CheckpointRow const*> rows, std::int64_t offset,
                           std::int64_t limit) const;
+    /// Refuses to change a checkpoint while another one is being saved under its name.
+    void check_unreserved(std::string_view operation, TinkerPath const& path) const;
     /// Writes the checkpoint of a request as `change(row)` leaves it, if that returns true.
     void change_checkpoint(Ask& ask, std::string_view event,
                            tinkxx::detail::UniqueFunction<bool(CheckpointRow&)> change);

@@ -252,6 +252,7 @@ void Core::change_checkpoint(Ask& ask, std::string_view event,
     in_turn(ask, [this, event = std::string{event}, change = std::move(change)](
                      Ask& mine, std::shared_ptr<Turn> turn) mutable {
         auto row = named_checkpoint(mine);
+        check_unreserved(mine.operation, row.path);
         if (!change(row)) return send_nothing(*mine.answer);
         std::vector<Change> changes{{Table::checkpoint, row.path.text(), encode(row)}};
         auto noted = note_event(changes, event, row.path.text());
@@ -269,9 +270,16 @@ void Core::change_checkpoint(Ask& ask, std::string_view event,
     });
 }
 
+void Core::check_unreserved(std::string_view operation, TinkerPath const& path) const {
+    if (!reserved_.contains(path)) return;
+    throw Refused{409, std::string{operation} + ": " + path.text() + " is being saved; ask again",
+                  500ms};
+}
+
 void Core::delete_checkpoint(Ask& ask) {
     in_turn(ask, [this](Ask& mine, std::shared_ptr<Turn> turn) {
         auto const path = named_checkpoint(mine).path;
+        check_unreserved(mine.operation, path);
         forget_checkpoint(mine.answer, path, "checkpoint_deleted", std::move(turn));
     });
 }

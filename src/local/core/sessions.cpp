@@ -139,6 +139,9 @@ void Core::forget_sessions() {
     std::vector<SessionRow const*> ended;
     for (auto const& [id, session] : sessions_) {
         if (session.row.status == SessionStatus::active || needed.contains(id)) continue;
+        // One of its models may still have something to do.
+        auto const model = models_.lower_bound(id + ":");
+        if (model != models_.end() && model->first.starts_with(id + ":")) continue;
         ended.push_back(&session.row);
     }
     std::ranges::sort(ended, {}, [](auto const* row) { return std::tie(row->created, row->id); });

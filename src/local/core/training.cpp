@@ -192,7 +192,7 @@ void Core::make_model(Ask& ask, ws::CreateModel request) {
     engine_->submit(
         engine::CreateAdapter{
             .adapter = id, .model = base.source.name, .config = to_lora(training)},
-        [this, id, request_id](Result<engine::AdapterInfo> const& made) {
+        [this, id, request_id, run](Result<engine::AdapterInfo> const& made) {
             if (!made) {
                 broken(id, request_id, made.error());
                 unload(id);
@@ -204,7 +204,7 @@ void Core::make_model(Ask& ask, ws::CreateModel request) {
                      json.member("model_id", id);
                      json.member("type", "create_model");
                  }),
-                 {{Table::run, id, encode(runs_.at(id))}});
+                 {{Table::run, id, encode(run)}});
         });
     promise(ask, request_id, id);
 }

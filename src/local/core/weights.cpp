@@ -46,6 +46,8 @@ struct Core::SaveJob {
     std::string sampler_id{};
     std::string folder{};
     FileMarks files{};
+    /// The run as it was when the weights were saved.
+    RunRow run{};
     /// Why it cannot be done.
     std::string refusal{};
 };
@@ -172,6 +174,7 @@ void Core::submit_save(Ask& ask, Kind kind, ws::Save save) {
             if (!job->refusal.empty()) {
                 return broken(model_id, request_id, job->refusal, ErrorCategory::user);
             }
+            job->run = runs_.at(model_id);
             // A folder of its own for each, so that an older one stays whole until this one is
             // known.
             auto const ordinal = std::to_string(next_ordinal_++);
@@ -222,7 +225,7 @@ void Core::give_up_save(std::shared_ptr<SaveJob> const& job, std::string const& 
 
 void Core::keep_saved(std::shared_ptr<SaveJob> const& job, std::string const& request_id) {
     auto const& model_id = job->request.model_id;
-    auto const& run = runs_.at(model_id);
+    auto const& run = job->run;
     auto const type = save_type(job->kind);
     if (!job->path) {
         SamplerRow row{.id = job->sampler_id,
@@ -294,15 +297,16 @@ void Core::keep_checkpoint(CheckpointRow const& row, std::string_view event,
          done = std::move(done)]() mutable {
             if (!*failed) return done(std::move(*failed));
             more.push_back({Table::checkpoint, row.path.text(), encode(row)});
-            auto const older = checkpoints_.find(row.path);
-            if (older != checkpoints_.end()) {
-                more.push_back({Table::meta, removal_key(older->second.folder), std::string{}});
+            std::string given_up;
+            if (auto const older = checkpoints_.find(row.path); older != checkpoints_.end()) {
+                given_up = older->second.folder;
+                more.push_back({Table::meta, removal_key(given_up), std::string{}});
             }
             auto noted = note_event(more, event, row.path.text());
-            store_->write(std::move(more), [this, row, noted = std::move(noted),
+            store_->write(std::move(more), [this, row, given_up, noted = std::move(noted),
                                             done = std::move(done)](Result<void> written) mutable {
                 if (!written) return done(std::move(written));
-                finish_folder(row.folder, [this, row, noted = std::move(noted),
+                finish_folder(row.folder, [this, row, given_up, noted = std::move(noted),
                                            done = std::move(done)](Result<void> finished) mutable {
                     if (!finished) {
                         // As if it had never been: an older one of that name stays.
@@ -319,7 +323,14 @@ void Core::keep_checkpoint(CheckpointRow const& row, std::string_view event,
                     }
                     noted();
                     auto const replaced = checkpoints_.find(row.path);
-                    if (replaced != checkpoints_.end()) retire_folder(replaced->second.folder);
+                    if (replaced != checkpoints_.end()) {
+                        auto const folder = replaced->second.folder;
+                        // Of another save under the same name, which ended meanwhile.
+                        if (folder != given_up) {
+                            store_->write({{Table::meta, removal_key(folder), std::string{}}});
+                        }
+                        retire_folder(folder);
+                    }
                     checkpoints_[row.path] = row;
                     done({});
                 });
@@ -476,10 +487,13 @@ void Core::load_into_model(Ask& ask, ws::LoadWeights const& request, Fingerprint
                            [this, model_id, request_id,
                             path = request.path](Result<engine::AdapterInfo> const& loaded) {
                                if (!loaded) return broken(model_id, request_id, loaded.error());
-                               auto& here = runs_.at(model_id);
-                               here.training = to_training(loaded->config);
+                               std::vector<Change> changes;
+                               if (auto const here = runs_.find(model_id); here != runs_.end()) {
+                                   here->second.training = to_training(loaded->config);
+                                   changes.push_back({Table::run, model_id, encode(here->second)});
+                               }
                                kept(model_id, request_id, loaded_answer(path, model_id),
-                                    {{Table::run, model_id, encode(here)}});
+                                    std::move(changes));
                            });
             } catch (Refused const& refused) {
                 broken(model_id, request_id, refused.detail, ErrorCategory::user);
@@ -545,7 +559,11 @@ void Core::load_new_model(Ask& ask, ws::LoadWeights const& request, Fingerprint 
                 dirty_runs_.erase(id);
                 return;
             }
-            kept(id, request_id, loaded_answer(path, id), {{Table::run, id, encode(runs_.at(id))}});
+            std::vector<Change> changes;
+            if (auto const here = runs_.find(id); here != runs_.end()) {
+                changes.push_back({Table::run, id, encode(here->second)});
+            }
+            kept(id, request_id, loaded_answer(path, id), std::move(changes));
         });
     promise(ask, request_id, id);
 }
