@@ -26,7 +26,7 @@ struct EngineOptions {
     /// Memory for keys and values of each model. Requests wait for it; one that could never fit is
     /// refused.
     std::size_t cache_bytes{std::size_t{1} << 30U};
-    /// Prompt tokens computed in one step beside the tokens that are being drawn.
+    /// As in `SamplerOptions`.
     std::size_t prefill_tokens{256};
     /// As in `TrainOptions`.
     std::size_t piece_tokens{256};

@@ -71,10 +71,10 @@ struct SampleRequest {
 struct SamplerOptions {
     /// Memory for keys and values.
     std::size_t cache_bytes{std::size_t{1} << 30U};
-    /// Prompt tokens computed in one step beside the tokens that are being drawn.
+    /// Tokens of prompts computed in one step; tokens of samples come off, down to a quarter.
     std::size_t prefill_tokens{256};
     /// Samples whose next token is computed in one step; if more are under way, they take turns.
-    std::size_t decode_tokens{128};
+    std::size_t decode_tokens{64};
     /// The bytes of a token, for stop strings.
     std::function<std::string_view(std::int32_t)> token_bytes{};
 };

@@ -261,9 +261,8 @@ private:
     void plan_party(std::span<Fill> fills, std::size_t tokens);
     void plan_fill(Fill& fill, std::size_t tokens);
     void use_cache(Fill const& fill);
-    [[nodiscard]] double cost(std::size_t position) const noexcept {
-        return 1.0 + attention_cost_ * static_cast<double>(position);
-    }
+    /// What a token costs, as a multiple of one near the beginning of a text.
+    [[nodiscard]] double cost(std::size_t position) const noexcept;
 
     // sampler_pass.cpp
     void plan_parts();
@@ -304,8 +303,8 @@ private:
     std::vector<Fill> fills_{};
     /// Full pages that this step computes.
     std::set<std::tuple<PagePool::Owner, PagePool::Node, std::vector<std::int32_t>>> computing_{};
-    /// What remains of this step for prompts, in tokens and in their cost; and the least that a
-    /// party had been computed in the last one.
+    /// What remains of this step for prompts, in tokens and in their cost; and what the party that
+    /// was first in the last one had got before it.
     std::size_t tokens_left_{0};
     double cost_left_{0};
     double prefill_clock_{0};

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
-// What a step computes: at most so many tokens of samples and so many of prompts, and not more than
-// twice the cost of as many at the beginning of a text, so that nobody waits long for a step to
+// What a step computes: at most so many tokens of samples and so many of prompts. Those far behind
+// the beginning of a text cost more and count for more, so that nobody waits long for a step to
 // end.
 
 namespace tinkxx::engine {
@@ -13,6 +13,10 @@ namespace {
 
 /// Tokens of prompts that a party gets before it is the turn of the next one.
 constexpr std::size_t party_turn = kv_block_positions;
+/// What samples may cost, for each that a step may compute, and all of a step, for each token of a
+/// prompt that it may compute.
+constexpr double decode_cost = 2.0;
+constexpr double step_cost = 1.5;
 
 }  // namespace
 
@@ -26,6 +30,11 @@ std::size_t Sampler::Core::Fill::left() const noexcept {
 
 std::pair<Sampler::RequestId, std::size_t> Sampler::Core::Fill::age() const noexcept {
     return {request->id, sample != nullptr ? sample->index : 0};
+}
+
+double Sampler::Core::cost(std::size_t position) const noexcept {
+    constexpr std::size_t near = 256;
+    return 1.0 + attention_cost_ * static_cast<double>(std::max(position, near) - near);
 }
 
 void Sampler::Core::plan() {
@@ -42,7 +51,7 @@ void Sampler::Core::plan_decode() {
         cost_of_all += cost(sample->track.length);
     }
     auto const rows = std::max<std::size_t>(options_.decode_tokens, 1);
-    auto const most = 2.0 * static_cast<double>(rows);
+    auto const most = decode_cost * static_cast<double>(rows);
     if (ready_.size() > rows || cost_of_all > most) choose_ready(rows);
     double spent = 0;
     std::size_t planned = 0;
@@ -120,8 +129,11 @@ void Sampler::Core::plan_prefill() {
         return std::tuple{party->prefilled, party, fill.left(), fill.age()};
     });
     prefill_clock_ = std::max(prefill_clock_, fills_.front().request->party->prefilled);
-    tokens_left_ = std::max<std::size_t>(options_.prefill_tokens, 1);
-    cost_left_ = 2.0 * static_cast<double>(tokens_left_);
+    auto const most = std::max<std::size_t>(options_.prefill_tokens, 1);
+    tokens_left_ = most - std::min(work_.size(), most - (most + 3) / 4);
+    cost_left_ = step_cost * static_cast<double>(most);
+    for (auto const& work : work_) cost_left_ -= cost(work.first);
+    cost_left_ = std::max(cost_left_, 1.0);
     computing_.clear();
     for (bool more = true; more && tokens_left_ > 0 && cost_left_ > 0;) {
         auto const before = tokens_left_;
