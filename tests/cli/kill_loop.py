@@ -1,6 +1,6 @@
 """Kills a server again and again, at moments that nobody chose, and looks at what is left.
 
-    kill_loop.py --program FILE --model FOLDER [--rounds N] [--seed N] [--foreign] [--with-home-check]
+    kill_loop.py --program FILE --model FOLDER [--rounds N] [--seed N] [--without-home-check]
 
 One home directory lives through all rounds. In each of them `tinkxx serve` is started on it, two clients train,
 save, publish, delete and so on, and SIGKILL ends it: mostly while it works, sometimes while it starts or ends. Then
@@ -8,9 +8,11 @@ the home directory is read from outside: the database is sound, each checkpoint 
 that the server has acknowledged is there. A change that was under way may be there or not. The next server has to
 list the same, and to sample from a checkpoint the tokens that it gave before.
 
---foreign          puts files of somebody else into the home directory; nobody may touch them
---with-home-check  for servers that have `tinkxx home check`: also kills that, and the start on a home directory of the
-                   version before; checks the marker and the SHA-256 of each file. Includes --foreign
+Files of somebody else lie in the home directory; nobody may touch them, and each start warns of them once.
+
+Between the rounds the home directory is put back to the version before, and whoever brings it up to date is killed; or
+it is harmed (a marker is lost, rows cannot be read or are missing, the database is damaged) and `tinkxx home check
+--repair` is killed. A second one has to repair everything. --without-home-check leaves this out.
 Exit codes: 0 nothing was lost; 1 something was, and is named.
 """
 
@@ -37,9 +39,14 @@ from api import Api, Refused, pass_of, sample_of
 GONE = (OSError, http.client.HTTPException)
 WORKERS = 2
 ABSENT = None
-# Of the version before the one that has a marker and hashes.
-OLD_VERSION = 1
 DAY = 86400
+MOST_CHECKPOINTS = 200
+KEPT = ("meta", "session", "run", "sampler", "checkpoint", "request", "usage", "quarantine")
+# Tables whose rows are read one by one, so that a bad one is noticed.
+READ = ("session", "run", "sampler", "checkpoint", "request", "usage")
+MARKER = "tinkxx-home.json"
+# The row of a checkpoint, which lies beside its files and is none of them.
+NOTE = ".tinkxx-checkpoint.json"
 
 
 class Broken(Exception):
@@ -49,6 +56,12 @@ class Broken(Exception):
 def check(held, what):
     if not held:
         raise Broken(what)
+
+
+def address(path):
+    """Of a checkpoint, where it is changed and deleted."""
+    run, name = path.removeprefix("tinker://").split("/", 1)
+    return f"training_runs/{quote(run, safe='')}/checkpoints/{name}"
 
 
 class Ledger:
@@ -100,10 +113,12 @@ class Ledger:
 class Home:
     """The home directory, from outside."""
 
-    def __init__(self, folder, hashes):
+    def __init__(self, folder):
         self.folder = folder
-        self.hashes = hashes
         self.foreign = {}
+        self.hashes = {}  # of files, by what they are on the disk
+        self.bad = {}  # rows that nobody can read, which may be put aside and may not be lost
+        self.put_back_with = None  # the checkpoints when it was put back to the version before
 
     def put_foreign(self):
         """Things that look as if they belonged there, and do not."""
@@ -114,25 +129,32 @@ class Home:
             path.write_text(text)
             self.foreign[path] = text
 
-    def rows(self):
-        """The tables that matter, by key. Of a copy: to look is not to touch."""
-        database = self.folder / "tinkxx.sqlite"
-        if not database.exists():
-            return {"checkpoint": {}, "sampler": {}, "session": {}, "meta": {}}
+    def copy_of_database(self, copy):
+        """To look is not to touch."""
+        for end in ("", "-wal"):
+            if Path(f"{self.folder / 'tinkxx.sqlite'}{end}").exists():
+                shutil.copy(f"{self.folder / 'tinkxx.sqlite'}{end}", copy)
+        return sqlite3.connect(f"file:{copy}/tinkxx.sqlite?mode=ro", uri=True)
+
+    def rows(self, harmed=False):
+        """The tables that matter, by key. Indexes may be damaged if it was harmed."""
+        if not (self.folder / "tinkxx.sqlite").exists():
+            return {table: {} for table in KEPT}
         with tempfile.TemporaryDirectory() as copy:
-            for end in ("", "-wal"):
-                if Path(f"{database}{end}").exists():
-                    shutil.copy(f"{database}{end}", copy)
-            connection = sqlite3.connect(f"file:{copy}/tinkxx.sqlite?mode=ro", uri=True)
+            connection = self.copy_of_database(copy)
             try:
-                sound = connection.execute("PRAGMA integrity_check").fetchall()
-                check(sound == [("ok",)], f"the database is damaged: {sound[:3]}")
+                if not harmed:
+                    sound = connection.execute("PRAGMA integrity_check").fetchall()
+                    check(sound == [("ok",)], f"the database is damaged: {sound[:3]}")
                 tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
-                self.version = connection.execute("PRAGMA user_version").fetchone()[0]
-                return {table: dict(connection.execute(f"SELECT key, value FROM {table}")) if table in tables else {}
-                        for table in ("checkpoint", "sampler", "session", "meta")}
+                return {table: dict(connection.execute(f"SELECT key, value FROM {table} NOT INDEXED ORDER BY rowid"))
+                        if table in tables else {} for table in KEPT}
             finally:
                 connection.close()
+
+    def good_rows(self, rows, table):
+        """Those that were not made bad, decoded."""
+        return {key: json.loads(value) for key, value in rows[table].items() if (table, key) not in self.bad}
 
     def whole(self, path):
         """Whether a file is all there; of weights the header tells its size."""
@@ -144,11 +166,18 @@ class Home:
         ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
         return path.stat().st_size == 8 + length + max(ends, default=0)
 
+    def hash_of(self, file):
+        there = file.stat()
+        known = (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns)
+        if known not in self.hashes:
+            self.hashes[known] = hashlib.sha256(file.read_bytes()).hexdigest()
+        return self.hashes[known]
+
     def complete(self, folder, row):
         """What is wrong with the files of a checkpoint; empty if nothing is."""
         if not folder.is_dir():
             return f"there is no folder {folder.name}"
-        files = sorted(folder.iterdir())
+        files = sorted(file for file in folder.iterdir() if not file.name.startswith("."))
         if not files:
             return f"{folder.name} is empty"
         wrong = [file.name for file in files if not self.whole(file)]
@@ -157,34 +186,40 @@ class Home:
         size = sum(file.stat().st_size for file in files)
         if "size_bytes" in row and size != row["size_bytes"]:
             return f"{folder.name} has {size} bytes, and {row['size_bytes']} are written down"
-        if self.hashes and "files" in row:
-            found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-            wrong = [name for name, told in row["files"].items() if found.get(name) != told]
-            if wrong:
-                return f"{folder.name} has other contents than are written down: {wrong}"
+        if row.get("files"):
+            found = {file.name: {"bytes": file.stat().st_size, "sha256": self.hash_of(file)} for file in files}
+            if found != row["files"]:
+                return f"{folder.name} has {found}, and {row['files']} is written down"
         return ""
 
-    def look(self, ledger, moment):
+    def lost(self, rows, row):
+        """What is wrong with the folder of a row, which may be under way to its place, or not yet gone from it."""
+        wrong = self.complete(self.folder / row["folder"], row)
+        home_id = rows["meta"].get("home_id")
+        if not wrong or home_id is None:
+            return wrong
+        home_id = home_id.decode() if isinstance(home_id, bytes) else home_id
+        place = self.folder / row["folder"]
+        for form in ("saving", "removing"):
+            if not self.complete(place.parent / f".tinkxx-{home_id[:8]}-{form}-{place.name}", row):
+                return ""
+        return wrong
+
+    def look(self, ledger, moment, harmed=False):
         """Everything that has to hold whenever the server is not running."""
-        rows = self.rows()
+        rows = self.rows(harmed)
         checkpoints, samplers, sessions = {}, {}, {}
-        for key, value in rows["checkpoint"].items():
-            row = json.loads(value)
-            wrong = self.complete(self.folder / row["folder"], row)
-            if wrong and self.hashes:  # it may be under way to its place
-                wrong = wrong if all(self.complete(other, row) for other in
-                                     (self.folder / "checkpoints").glob(".tinkxx-*")) else ""
+        for key, row in self.good_rows(rows, "checkpoint").items():
+            wrong = self.lost(rows, row)
             check(not wrong, f"{moment}: checkpoint {key}: {wrong}")
             version = (row.get("user_metadata") or {}).get("version", "")
             checkpoints[key] = (version, row["public"], "expires" in row)
-        for key, value in rows["session"].items():
-            row = json.loads(value)
+        for key, row in self.good_rows(rows, "session").items():
             sessions[key] = row["status"]
-        for key, value in rows["sampler"].items():
-            row = json.loads(value)
+        for key, row in self.good_rows(rows, "sampler").items():
             # Of a session that is over, the files are not needed any more.
             if row.get("folder") and sessions.get(row["session"]) == "active":
-                wrong = self.complete(self.folder / row["folder"], {})
+                wrong = self.lost(rows, row)
                 check(not wrong, f"{moment}: sampler {key}: {wrong}")
             samplers[key] = "there"
         ledger.settle("checkpoint", checkpoints)
@@ -193,42 +228,138 @@ class Home:
                                   if ("session", name) in ledger.possible})
         ledger.settle("sampler", {name: state for name, state in samplers.items()
                                   if ("sampler", name) in ledger.possible})
+        for (table, key), value in self.bad.items():
+            found = rows[table].get(key, rows["quarantine"].get(f"{table} {key}"))
+            check(found == value, f"{moment}: the row {key} of {table}, which nobody can read, is lost")
         self.look_at_foreign(moment)
-        if self.hashes and rows["meta"]:
-            self.look_at_marker(rows, moment)
+        self.look_at_marker(rows, moment)
 
     def look_at_foreign(self, moment):
         for path, text in self.foreign.items():
             check(path.exists() and path.read_text() == text, f"{moment}: {path.name}, which is foreign, was touched")
 
     def look_at_marker(self, rows, moment):
-        marker = self.folder / "tinkxx-home.json"
-        if "home_id" not in rows["meta"] or not marker.exists():
-            return  # the start did not get so far
-        told = json.loads(marker.read_text())
-        known = rows["meta"]["home_id"]
+        marker = self.folder / MARKER
+        known = rows["meta"].get("home_id")
+        if known is None or not marker.exists() or marker.read_text() == "":
+            return  # the start did not get so far, or it was harmed
         known = known.decode() if isinstance(known, bytes) else known
-        check(known in told.values(), f"{moment}: the marker has another id than the database")
+        told = json.loads(marker.read_text())["id"]
+        check(known == told, f"{moment}: the marker has the id {told}, and the database {known}")
 
     def leftovers(self):
         """Folders and files in checkpoints/ that belong to nobody."""
-        folders = {json.loads(value)["folder"] for value in self.rows()["checkpoint"].values()}
+        folders = {row["folder"] for row in self.good_rows(self.rows(), "checkpoint").values()}
         own = {path.relative_to(self.folder).parts[1] for path in self.foreign if path.parent != self.folder}
         return [entry.name for entry in (self.folder / "checkpoints").iterdir()
                 if f"checkpoints/{entry.name}" not in folders and entry.name not in own]
 
+    def foreign_names(self):
+        """As the program calls them."""
+        return sorted({"/".join(path.relative_to(self.folder).parts[:2]) for path in self.foreign
+                       if path.parent != self.folder})
+
+    def change(self):
+        """For a change by hand: all of the database is in one file, and no log beside it."""
+        connection = sqlite3.connect(self.folder / "tinkxx.sqlite", isolation_level=None)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA journal_mode=DELETE")
+        return connection
+
     def put_back(self):
-        """Makes it one of the version before: without marker, id and hashes."""
-        connection = sqlite3.connect(self.folder / "tinkxx.sqlite")
-        with connection:
-            for key, value in connection.execute("SELECT key, value FROM checkpoint").fetchall():
+        """Makes it one of schema 1: without marker, id, hashes and rows that were put aside."""
+        for old in (self.folder / "backups").glob("*"):
+            old.unlink()
+        connection = self.change()
+        connection.execute("BEGIN")
+        for table in ("checkpoint", "sampler"):
+            for key, value in connection.execute(f"SELECT key, value FROM {table}").fetchall():
                 row = json.loads(value)
                 row.pop("files", None)
-                connection.execute("UPDATE checkpoint SET value = ? WHERE key = ?", (json.dumps(row).encode(), key))
-            connection.execute("DELETE FROM meta WHERE key = 'home_id'")
-            connection.execute(f"PRAGMA user_version = {OLD_VERSION}")
+                connection.execute(f"UPDATE {table} SET value = ? WHERE key = ?", (json.dumps(row).encode(), key))
+        connection.execute("DELETE FROM meta WHERE key = 'home_id'")
+        connection.execute("DROP TABLE quarantine")
+        connection.execute("PRAGMA user_version = 0")
+        connection.execute("COMMIT")
+        self.put_back_with = {key for (key,) in connection.execute("SELECT key FROM checkpoint")}
         connection.close()
-        (self.folder / "tinkxx-home.json").unlink(missing_ok=True)
+        self.bad = {}
+        for note in (self.folder / "checkpoints").glob(f"*/{NOTE}"):
+            note.unlink()
+        (self.folder / MARKER).unlink()
+
+    def look_at_backups(self):
+        """Whoever has brought it up to date has kept what it was."""
+        if self.put_back_with is None:
+            return
+        for backup in (self.folder / "backups").glob("schema-1*.sqlite"):
+            connection = sqlite3.connect(f"file:{backup}?mode=ro", uri=True)
+            sound = connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            found = {key for (key,) in connection.execute("SELECT key FROM checkpoint")} if sound else None
+            connection.close()
+            if found == self.put_back_with:
+                self.put_back_with = None
+                return
+        raise Broken("there is no whole backup of the database before it was brought up to date")
+
+    # Harm that can be repaired ------------------------------------------------------------------
+
+    def harm(self, chance):
+        """Harms it in one to all ways. Gives the checkpoints whose rows are gone, by path."""
+        ways = [self.lose_marker, self.spoil_rows, self.lose_rows, self.damage_database]
+        unknown = {}
+        page = None
+        connection = self.change()
+        for way in chance.sample(ways, chance.randint(1, len(ways))):
+            if way == self.damage_database:
+                page = self.an_index(connection, chance)
+            else:
+                unknown.update(way(connection, chance) or {})
+        connection.close()
+        if page:
+            self.damage_database(*page)
+        return unknown
+
+    def lose_marker(self, _, chance):
+        if chance.random() < 0.5:
+            (self.folder / MARKER).unlink()
+        else:
+            (self.folder / MARKER).write_text("")
+
+    def spoil_rows(self, connection, chance):
+        """Adds rows that cannot be read: garbage, and half of a good one."""
+        for table in chance.sample(READ, chance.randint(1, 3)):
+            values = [value for (value,) in connection.execute(f"SELECT value FROM {table} NOT INDEXED LIMIT 5")]
+            value = b"\x00 not a row"
+            if values and table != "usage" and chance.random() < 0.5:
+                value = bytes(chance.choice(values))[:-2]
+            key = f"spoiled-{len(self.bad)}"
+            connection.execute(f"INSERT INTO {table}(key, value) VALUES (?, ?)", (key, value))
+            self.bad[(table, key)] = value
+
+    def lose_rows(self, connection, chance):
+        """Forgets checkpoints that can be adopted: by their notes they get their paths back."""
+        known = {key: json.loads(value) for key, value in
+                 connection.execute("SELECT key, value FROM checkpoint NOT INDEXED")
+                 if ("checkpoint", key) not in self.bad}
+        fit = sorted(key for key, row in known.items() if (self.folder / row["folder"] / NOTE).exists())
+        lost = chance.sample(fit, min(len(fit), 3))
+        for key in lost:
+            connection.execute("DELETE FROM checkpoint WHERE key = ?", (key,))
+        return {key: known[key] for key in lost}
+
+    def an_index(self, connection, chance):
+        table = chance.choice(("session", "checkpoint", "sampler", "request", "audit"))
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?",
+                                     (f"sqlite_autoindex_{table}_1",)).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        return (page - 1) * size, chance.randbytes(size)
+
+    def damage_database(self, at, garbage):
+        """Writes over an index. All rows can still be read, by those who do without it."""
+        with (self.folder / "tinkxx.sqlite").open("r+b") as file:
+            file.seek(at)
+            file.write(garbage)
 
 
 class Worker(threading.Thread):
@@ -326,9 +457,8 @@ class Worker(threading.Thread):
         return self.chance.choice(mine) if mine else (None, None)
 
     def change(self, method, path, end, body, after):
-        run, name = path.removeprefix("tinker://").split("/", 1)
         self.ledger.begin(("checkpoint", path), after)
-        self.api.call(method, f"training_runs/{quote(run, safe='')}/checkpoints/{name}{end}", body)
+        self.api.call(method, address(path) + end, body)
         self.ledger.done(("checkpoint", path), after)
 
     def delete(self):
@@ -381,17 +511,18 @@ class Loop:
         (models / "tiny").symlink_to(Path(options.model).resolve(), target_is_directory=True)
         self.environment = {**os.environ, "TINKXX_MODELS": str(models), "HOME": str(folder)}
         self.environment.pop("TINKXX_API_KEY", None)
-        self.home = Home(folder / "home", options.with_home_check)
+        self.home = Home(folder / "home")
         self.home.folder.mkdir()
         self.ledger = Ledger()
         self.log = folder / "log"
         self.tokens = {}  # that each checkpoint has given
         self.start_time = 1.0
+        self.repair_time = 1.0
         self.counts = {"working": 0, "starting": 0, "ending": 0, "repairing": 0, "migrating": 0}
         self.changes = 0
 
     def start(self):
-        with self.log.open("a") as log:
+        with self.log.open("w") as log:
             return subprocess.Popen([self.options.program, "serve", "--port", "0", "--json", "--threads", "1", "--home",
                                      str(self.home.folder)], env=self.environment, stdout=subprocess.PIPE, stderr=log,
                                     text=True)
@@ -400,7 +531,17 @@ class Loop:
         line = server.stdout.readline()
         if not line:
             raise Broken(f"the server does not start: {server.wait()} and\n{self.log.read_text()[-2000:]}")
+        self.look_at_warnings()
         return json.loads(line)["port"]
+
+    def look_at_warnings(self):
+        """One line of what is foreign, and it names nothing else."""
+        lines = [line for line in self.log.read_text().splitlines() if "its database does not know" in line]
+        names = self.home.foreign_names()
+        check(len(lines) == (1 if names else 0), f"{len(lines)} warnings of things that nobody knows: {lines}")
+        if names:
+            check(f"holds {len(names)} things" in lines[0] and all(name in lines[0] for name in names),
+                  f"the server keeps {names}, and says: {lines[0]}")
 
     def kill(self, server, moment):
         server.kill()
@@ -414,25 +555,53 @@ class Loop:
         time.sleep(self.chance.uniform(0, self.start_time))
         self.kill(server, "starting")
 
+    def home_check(self, *more):
+        return [self.options.program, "home", "check", "--json", *more, "--home", str(self.home.folder)]
+
+    def check_home(self, *more):
+        """Runs it to its end; nothing may stay wrong but what is foreign."""
+        begun = time.monotonic()
+        done = subprocess.run(self.home_check(*more), env=self.environment, capture_output=True, text=True, check=False,
+                              timeout=120)
+        self.repair_time = time.monotonic() - begun
+        told = f"home check {' '.join(more)} ended with {done.returncode}: {done.stdout}{done.stderr}"
+        check(done.stdout, told)
+        wrong = sorted(one["what"] for one in json.loads(done.stdout)["findings"] if not one["done"])
+        check(wrong == self.home.foreign_names() and done.returncode == (1 if wrong else 0), told)
+
+    def kill_a_repair(self, moment, harmed):
+        with self.log.open("a") as log:
+            repair = subprocess.Popen(self.home_check("--repair"), env=self.environment, stdout=log, stderr=log)
+        time.sleep(self.chance.uniform(0, self.repair_time))
+        repair.kill()
+        repair.wait()
+        self.counts[moment] += 1
+        self.home.look(self.ledger, f"killed while {moment}", harmed)
+
     def kill_in_a_migration(self):
-        if not (self.home.folder / "tinkxx.sqlite").exists():
-            return
+        # Names of what is not finished have the id of the home, which it will lose.
+        self.check_home("--repair")
         self.home.put_back()
+        if self.chance.random() < 0.3:
+            return self.kill_a_repair("migrating", harmed=False)
         server = self.start()
         time.sleep(self.chance.uniform(0, self.start_time))
         self.kill(server, "migrating")
 
     def kill_in_a_repair(self):
-        command = [self.options.program, "home", "check", "--repair", "--home", str(self.home.folder)]
-        with self.log.open("a") as log:
-            repair = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
-        time.sleep(self.chance.uniform(0, self.start_time))
-        repair.kill()
-        repair.wait()
-        self.counts["repairing"] += 1
-        self.home.look(self.ledger, "killed while repairing")
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, timeout=60)
-        check(done.returncode == 0, f"home check --repair ended with {done.returncode}: {done.stdout}{done.stderr}")
+        unknown = self.home.harm(self.chance)
+        for path in unknown:
+            self.ledger.done(("checkpoint", path), ABSENT)
+        adopted = {path: ((row.get("user_metadata") or {}).get("version", ""), False, False)
+                   for path, row in unknown.items()}
+        for path, state in adopted.items():
+            self.ledger.begin(("checkpoint", path), state)
+        self.kill_a_repair("repairing", harmed=True)
+        for path, row in unknown.items():
+            wrong = self.home.complete(self.home.folder / row["folder"], row)
+            check(not wrong, f"killed while repairing: {path}, which no row names: {wrong}")
+            self.ledger.done(("checkpoint", path), adopted[path])
+        self.check_home("--repair")
         self.home.look(self.ledger, "after a repair")
 
     def compare(self, port, promised):
@@ -458,18 +627,23 @@ class Loop:
             before = self.tokens.setdefault((path, version), tokens)
             check(before == tokens, f"{path} gives {tokens}, and gave {before}")
             api.post(f"sessions/{session}/finish", {"reason": {"type": "success"}})
+        # Else each look would take longer than the one before.
+        for path in self.chance.sample(sorted(known), max(0, len(known) - MOST_CHECKPOINTS)):
+            api.call("DELETE", address(path))
+            self.ledger.done(("checkpoint", path), ABSENT)
         # What no row knows any more is removed, and what it never knew is not.
         limit = time.monotonic() + 20
         while self.home.leftovers() and time.monotonic() < limit:
             time.sleep(0.05)
         check(not self.home.leftovers(), f"nobody removes {self.home.leftovers()}")
         self.home.look_at_foreign("after a start")
+        self.home.look_at_backups()
         api.close()
 
     def run(self):
         promised = []
         for number in range(self.options.rounds):
-            if self.options.with_home_check:
+            if number > 0 and not self.options.without_home_check:
                 self.chance.choice([self.kill_in_a_migration, self.kill_in_a_repair, lambda: None])()
             if self.chance.random() < 0.3:
                 self.kill_in_its_start()
@@ -479,7 +653,7 @@ class Loop:
             self.start_time = max(0.05, time.monotonic() - begun)
             self.compare(port, promised)
             promised = []
-            if number == 0 and (self.options.foreign or self.options.with_home_check):
+            if number == 0:
                 self.home.put_foreign()
             workers = [Worker(port, i, f"r{number}", self.ledger, promised, self.options.seed * 1000 + number * 10 + i)
                        for i in range(WORKERS)]
@@ -504,6 +678,10 @@ class Loop:
         check(server.wait(timeout=20) == 0, "the last server did not end cleanly")
         server.stdout.close()
         self.home.look(self.ledger, "after a clean end")
+        if not self.options.without_home_check:
+            self.check_home("--repair")  # older checkpoints get their hashes
+            self.check_home()
+            self.home.look(self.ledger, "in the end")
 
 
 def main():
@@ -513,8 +691,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--work", type=float, default=1.5, help="seconds that a server works at most (1.5)")
-    parser.add_argument("--foreign", action="store_true")
-    parser.add_argument("--with-home-check", action="store_true")
+    parser.add_argument("--without-home-check", action="store_true")
     parser.add_argument("--keep", action="store_true", help="leave the home directory if something was lost")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="tinkxx-kill-"))
