@@ -349,7 +349,7 @@ class Home:
         return {key: known[key] for key in lost}
 
     def an_index(self, connection, chance):
-        table = chance.choice(("session", "checkpoint", "sampler", "request", "audit"))
+        table = chance.choice(("meta", "session", "checkpoint", "sampler", "request", "audit"))
         (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?",
                                      (f"sqlite_autoindex_{table}_1",)).fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
