@@ -133,6 +133,7 @@ public:
     bool turn(std::chrono::nanoseconds limit) override { return host_.clock_.turn(limit); }
 
     void next_life() { ++life_; }
+    [[nodiscard]] int slowness() const noexcept { return slowness_; }
 
 private:
     struct Intercepted final : Timer {
@@ -258,6 +259,8 @@ LocalHost::LocalHost(std::uint64_t seed, testing::ManualClock& clock, local::Ser
 LocalHost::~LocalHost() { power_off(); }
 
 local::Handler& LocalHost::handler() { return *core_; }
+
+int LocalHost::slowness() const noexcept { return clockwork_->slowness(); }
 
 void LocalHost::start_server() {
     ++life_;

@@ -103,6 +103,8 @@ public:
 
     [[nodiscard]] bool running() const noexcept { return core_ != nullptr; }
     [[nodiscard]] int life() const noexcept { return life_; }
+    /// How many times longer than usual this machine computes.
+    [[nodiscard]] int slowness() const noexcept;
     [[nodiscard]] std::size_t open() const noexcept { return open_.size(); }
     /// What to do when the server is gone, by crash or by stop.
     std::function<void()> on_down{};

@@ -35,6 +35,9 @@ public:
     void on_served(Served const& served) override;
     void on_clean_stop(int life) override;
 
+    /// Whether the server may be busy with what somebody else has asked for; by default it is not.
+    std::function<bool()> crowded{[] { return false; }};
+
     /// The life of the server in which a model was made; 0: none was, as far as is known.
     [[nodiscard]] int life_of(std::string const& model_id) const;
 

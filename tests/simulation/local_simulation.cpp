@@ -4,7 +4,13 @@
 
 namespace tinkxx::simulation {
 
-Outcome run_local_world(std::uint64_t seed) { return local_world::World{seed}.run(); }
+Outcome run_local_world(std::uint64_t seed) {
+    return local_world::World{seed, HostileClients::visit(seed)}.run();
+}
+
+Outcome run_peaceful_local_world(std::uint64_t seed) {
+    return local_world::World{seed, false}.run();
+}
 
 std::vector<std::string> const& local_occurrences() {
     static std::vector<std::string> const names{
@@ -35,6 +41,31 @@ std::vector<std::string> const& local_occurrences() {
         "answer: retrieve_future 410",
         "answer: copy_weights 200",
         "answer: cancel_future 200",
+        // What hostile clients do, and how soon others get what they want.
+        "hostile: world",
+        "hostile: huge cursor",
+        "hostile: huge sample",
+        "hostile: huge step",
+        "hostile: huge name",
+        "hostile: huge page",
+        "hostile: abandoned poll",
+        "hostile: large body",
+        "hostile: packed body",
+        "hostile: garbage",
+        "hostile: unknown name",
+        "hostile: read of others",
+        "hostile: hog",
+        "hostile: hog refused",
+        "hostile: silent session",
+        "hostile: probe",
+        "hostile answer: 200",
+        "hostile answer: 400",
+        "hostile answer: 404",
+        "hostile answer: 422",
+        "hostile answer: 429",
+        "hostile answer: none",
+        "hostile answer: not awaited",
+        "fairness: measured",
         // What is trained, and held against a quiet server.
         "step: forward",
         "step: forward_backward",

@@ -24,10 +24,15 @@ namespace tinkxx::simulation {
 /// - After one more crash every checkpoint that was acknowledged is listed, every one that is
 ///   listed loads, and holds what was saved. A copy is made once.
 /// - A poll is answered as soon as there is something to tell, or says what it waits for.
+/// - Some worlds have hostile clients beside the users: see `HostileClients` for what they do, and
+///   for what must hold of the server then. Users notice nothing but that they wait.
 /// - `status()` says of every pending operation where it stands and why. All permits come back.
 ///   Once faults stop, everything that is outstanding ends within fifteen minutes, and the six for
 ///   which a server waits for a request that was given up, for each call that was.
 [[nodiscard]] Outcome run_local_world(std::uint64_t seed);
+
+/// The same without hostile clients, for seeds that once showed a fault in such a world.
+[[nodiscard]] Outcome run_peaceful_local_world(std::uint64_t seed);
 
 /// What occurs in every large set of worlds, by the names of `Outcome::occurred`.
 [[nodiscard]] std::vector<std::string> const& local_occurrences();

@@ -29,8 +29,9 @@ Outcome World::run() {
     make_clients();
     make_scripts();
     make_weather();
+    if (hostile_) visitors_.begin(storm_);
     auto const start = now();
-    while (open_ > 0) {
+    while (open_ > 0 || visitors_.busy()) {
         runtime_->poll(1h);
         if (now() - start > storm_ + settling + gap * given_up_) {
             report_hanging();
@@ -53,12 +54,15 @@ local::ServerOptions World::server_options() {
     auto options = local_server_options(folder_.path() / "home");
     // Some answers are large to this server, which then says so first.
     if (seed_ % 4 == 0) options.inline_result_bytes = 100;
+    if (hostile_) HostileClients::tighten(options);
     return options;
 }
 
 // The world ---------------------------------------------------------------------------------------
 
 void World::on_served(Served const& served) {
+    if (HostileClients::sent(served)) return visitors_.on_served(served);
+    visitors_.overhear(served);
     judge_.on_served(served);
     // What is under way just after an answer is most easily lost.
     bool const save = served.path.find("save_weights") != std::string::npos;
@@ -269,6 +273,7 @@ void World::report_hanging() {
 void World::wind_up() {
     calm_ = true;
     host_->stop_crashing();
+    visitors_.end();
     for (auto& client : clients_) {
         if (client.client && !client.closed && outcome_.problems.empty()) check_rest(client);
     }

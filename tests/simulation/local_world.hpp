@@ -5,6 +5,7 @@
 #include <tinkxx/testing/manual_clock.hpp>
 
 #include "simulation/local_host.hpp"
+#include "simulation/local_hostile.hpp"
 #include "simulation/local_judge.hpp"
 #include "simulation/outcome.hpp"
 #include "simulation/sampling_recorder.hpp"
@@ -111,13 +112,22 @@ private:
 /// One seed of what `local_simulation.hpp` tells of.
 class World final : public SeededWorld, private ServerWatch {
 public:
-    explicit World(std::uint64_t seed)
+    World(std::uint64_t seed, bool hostile)
         : SeededWorld{seed},
+          hostile_{hostile},
           judge_{*clock_, server_options().fetched_keep,
                  [this](std::string what) { problem(std::move(what)); }, outcome_.occurred},
           host_{std::make_shared<LocalHost>(seed, *clock_, server_options(),
                                             static_cast<ServerWatch&>(*this), outcome_.occurred,
-                                            [this](std::string const& what) { note(what); })} {}
+                                            [this](std::string const& what) { note(what); })},
+          visitors_{seed,
+                    *clock_,
+                    *host_,
+                    outcome_.occurred,
+                    [this](std::string const& what) { note(what); },
+                    [this](std::string what) { problem(std::move(what)); }} {
+        judge_.crowded = [this] { return visitors_.crowded(); };
+    }
 
     Outcome run();
 
@@ -126,7 +136,9 @@ private:
 
     // The world ----------------------------------------------------------------------------------
 
-    void on_asked(Served const& served) override { judge_.on_asked(served); }
+    void on_asked(Served const& served) override {
+        if (!HostileClients::sent(served)) judge_.on_asked(served);
+    }
     void on_served(Served const& served) override;
     void on_clean_stop(int life) override { judge_.on_clean_stop(life); }
 
@@ -182,10 +194,13 @@ private:
     void judge();
     void check_result(UserCall const& call);
 
+    /// Whether hostile clients come to this world.
+    bool const hostile_;
     ScratchFolder folder_{};
     TimePoint start_{clock_->now()};
     LocalJudge judge_;
     std::shared_ptr<LocalHost> host_;
+    HostileClients visitors_;
     std::deque<UserCall> calls_{};
     std::string mark_{};
     std::deque<Script> scripts_{};
