@@ -322,6 +322,50 @@ TEST_P(DamagedDatabase, CostsNoCheckpoint) {
     EXPECT_TRUE(check_home(place(), {}).good());
 }
 
+class DamagedIndex : public HomeOf, public ::testing::WithParamInterface<char const*> {
+protected:
+    std::int64_t number(std::string const& sql) {
+        sqlite3* db = nullptr;
+        EXPECT_EQ(sqlite3_open((place() / "tinkxx.sqlite").c_str(), &db), SQLITE_OK);
+        std::int64_t found = -1;
+        auto const take = [](void* into, int, char** values, char**) {
+            *static_cast<std::int64_t*>(into) = std::atoll(values[0]);
+            return 0;
+        };
+        EXPECT_EQ(sqlite3_exec(db, sql.c_str(), take, &found, nullptr), SQLITE_OK) << sql;
+        sqlite3_close(db);
+        return found;
+    }
+    std::vector<std::int64_t> counts() {
+        std::vector<std::int64_t> all;
+        for (auto const* table : {"session", "run", "sampler", "checkpoint", "request"}) {
+            all.push_back(number("SELECT count(*) FROM " + std::string{table} + " NOT INDEXED"));
+        }
+        return all;
+    }
+};
+INSTANTIATE_TEST_SUITE_P(, DamagedIndex, ::testing::Values("meta", "session", "checkpoint"),
+                         [](auto const& each) { return std::string{each.param}; });
+
+TEST_P(DamagedIndex, CostsNoRow) {
+    fill();
+    restart_server();
+    auto const before = counts();
+    auto const page = number("SELECT rootpage FROM sqlite_master WHERE name='sqlite_autoindex_" +
+                             std::string{GetParam()} + "_1'");
+    auto const size = number("PRAGMA page_size");
+    {
+        std::fstream file{place() / "tinkxx.sqlite",
+                          std::ios::binary | std::ios::in | std::ios::out};
+        file.seekp((page - 1) * size);
+        file << std::string(static_cast<std::size_t>(size), 'x');
+    }
+    EXPECT_TRUE(check_home(place(), {.repair = true}).good());
+    EXPECT_EQ(counts(), before);
+    EXPECT_EQ(refusal(), "");
+    EXPECT_TRUE(sample_from(sampled).contains("sequences"));
+}
+
 TEST_F(HomeOf, AnOlderCopyOfTheDatabaseCostsNoCheckpoint) {
     fill();
     restart_server();
