@@ -32,10 +32,13 @@ constexpr std::size_t pending_samples = 150;
 constexpr std::size_t cache_bytes = std::size_t{32} << 10U;
 
 /// A sample of a few tokens of a client that has asked for nothing else is done once the server
-/// has computed so many tokens, whatever others have queued: one hog queues four times as many.
-constexpr std::int64_t fair_tokens = 4000;
-/// Waits for a sampler that takes parties in turn (`engine::SampleRequest::party`). Until then a
-/// small sample is done only after all that came before it, and worlds with hogs would fail.
+/// has computed so many tokens, whatever others have queued: one hog queues fifteen times as many.
+constexpr std::int64_t fair_tokens = 1000;
+/// While so many are computed there are probes: about half of what a hog queues.
+constexpr std::int64_t probed_tokens = 8000;
+/// Waits for a sampler that takes parties in turn (`engine::SampleRequest::party`): true once
+/// there is one. Until then a small sample is done after all that came before it, and worlds with
+/// hogs would fail.
 constexpr bool sampler_is_fair = false;
 
 std::string in_quotes(std::string_view text) { return '"' + std::string{text} + '"'; }
@@ -447,8 +450,7 @@ void HostileClients::hog(Work const& work) {
                     crowded_until_ = std::max(crowded_until_, clock_.now()) + time;
                 });
         }
-        for (int i = 0; i < 3; ++i)
-            at(span(time_of(2 * fair_tokens)), [this, work] { probe(work); });
+        for (int i = 0; i < 3; ++i) at(span(time_of(probed_tokens)), [this, work] { probe(work); });
     });
 }
 
