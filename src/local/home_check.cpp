@@ -183,7 +183,9 @@ private:
             // Only a database of our own proves that this is a home that lost its marker.
             auto const known = look_at_database(database_file());
             if (!known || !known->ours) {
-                unfit(folder_, "it is not a home of tinkxx; name the folder that tinkxx serve was given").raise();
+                unfit(folder_,
+                      "it is not a home of tinkxx; name the folder that tinkxx serve was given")
+                    .raise();
             }
             found(std::string{home_marker},
                   marker_damaged ? "the marker of the home is damaged; --repair writes it again"
@@ -266,16 +268,12 @@ private:
 
     /// A new database with the rows that can still be read; the damaged one is kept.
     void salvage() {
-        std::vector<Change> rows;
-        if (database_) {
-            for (std::size_t i = 0; i < table_count; ++i) {
-                auto const table = static_cast<Table>(i);
-                for (auto& [key, value] : database_->readable(table)) {
-                    rows.push_back({table, std::move(key), std::move(value)});
-                }
-            }
-        }
         database_.reset();
+        auto rows = salvage_rows(database_file());
+        // The new one has the id of this home, whatever the old one says.
+        std::erase_if(rows, [](Change const& row) {
+            return row.table == Table::meta && row.key == "home_id";
+        });
         auto const fresh = folder_ / "tinkxx.sqlite.new";
         std::error_code ignored;
         for (auto const* suffix : {"", "-wal", "-shm"}) {

@@ -32,8 +32,8 @@ struct TensorOut {
 std::string safetensors_header(std::span<TensorOut const> tensors,
                                std::map<std::string, std::string> const& metadata);
 
-/// Writes a safetensors file atomically (`write_file`). Fails, and leaves an older file as it is, if
-/// a float tensor holds NaN or infinity: nobody could read the file again.
+/// Writes a safetensors file atomically (`write_file`). Fails, and leaves an older file as it is,
+/// if a float tensor holds NaN or infinity: nobody could read the file again.
 Result<void> write_safetensors(std::filesystem::path const& path,
                                std::span<TensorOut const> tensors,
                                std::map<std::string, std::string> const& metadata);

@@ -189,6 +189,7 @@ void Sampler::Core::advance(Request& request, Sample* sample, std::size_t count)
         track.node = pool_.remember(request.owner, track.node, tokens, track.pages[page]);
     }
     if (sample != nullptr) return;
+    known_ = known_ || track.ready();
     request.reached = std::max(request.reached, track.length);
     if (request.scores()) request.scored = std::max(request.scored, track.length);
 }
@@ -320,7 +321,7 @@ bool Sampler::Core::step() {
         compute();
         finish_work();
         // Samples begin in the step that knows the end of their prompt.
-        share_pages();
+        if (std::exchange(known_, false)) share_pages();
         moved_ = true;
     }
     bool const worked = moved_ || !events_.empty();

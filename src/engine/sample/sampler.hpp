@@ -74,7 +74,7 @@ struct SamplerOptions {
     /// Tokens of prompts computed in one step; tokens of samples come off, down to a quarter.
     std::size_t prefill_tokens{256};
     /// Samples whose next token is computed in one step; if more are under way, they take turns.
-    std::size_t decode_tokens{64};
+    std::size_t decode_tokens{128};
     /// The bytes of a token, for stop strings.
     std::function<std::string_view(std::int32_t)> token_bytes{};
 };

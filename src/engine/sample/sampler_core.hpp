@@ -4,6 +4,7 @@
 #include "engine/sample/page_pool.hpp"
 #include "engine/sample/sampler.hpp"
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -106,6 +107,8 @@ private:
 
         bool over{false};
         bool cancelled{false};
+        /// Its place among those that may have to give something up.
+        std::size_t hypothesis{0};
 
         [[nodiscard]] bool scores() const noexcept {
             return ask.prompt_logprobs || ask.topk_prompt_logprobs > 0;
@@ -126,8 +129,8 @@ private:
         std::uint64_t turns{0};
         /// When one of its samples was computed last.
         std::uint64_t last_turn{0};
-        /// Nothing more can be given to it in this step.
-        bool closed{false};
+        /// What it would have if some of it were given up.
+        std::size_t would_use{0};
     };
 
     enum class Life : std::uint8_t { live, suspended, over };
@@ -230,6 +233,7 @@ private:
     /// Whether fairness decides what may be taken, or a request that waited for too long.
     enum class Force : std::uint8_t { no, due, stuck };
     struct Hypothesis;
+    class Wanting;
 
     void promise(Request& request, std::size_t pages) noexcept;
     void take_back(Request& request, std::size_t pages) noexcept;
@@ -240,7 +244,6 @@ private:
     void share_pages();
     /// Gives pages to the oldest that waits, whoever holds them; false if nobody waits.
     bool unblock();
-    [[nodiscard]] Request* next_wanting() const noexcept;
     [[nodiscard]] Request* oldest_due() const noexcept;
     bool give(Request& request, Force force);
     bool make_room(Request& request, std::size_t pages, Force force);
@@ -288,6 +291,10 @@ private:
     std::uint64_t turns_{0};
     /// When a request last got pages because it had waited for too long.
     std::uint64_t last_due_{0};
+    /// In this step, at what others would have to give up.
+    std::array<int, 2> looks_left_{};
+    /// A prompt has become known in this step, so that its samples can begin.
+    bool known_{false};
     std::uint64_t computed_{0};
     std::shared_ptr<RopeTables const> rope_{};
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
+#include <limits>
 #include <utility>
+#include <vector>
 
 // Who gets pages. A request is given pages for its prompt and one sample at once, later samples one
 // by one, and always as many as they may ever need: a sample that runs never waits for a page.
@@ -21,10 +22,19 @@ namespace {
 
 /// Grants in one step: each computes a first token, or begins a prompt.
 constexpr int most_grants = 256;
+/// How often in a step it is found out what others would have to give up, which is a look at all
+/// that they hold. For those who have nothing yet, and for those who want more.
+constexpr int most_looks = 64;
+/// Samples and prompts that hold pages for each token of a sample that a step computes. More would
+/// only wait for their turns; but everybody may have one.
+constexpr std::size_t busy_for_each = 8;
 /// Steps for which younger requests may get pages before an older one that has none.
 constexpr std::uint64_t due_after = 256;
 /// Tokens that it may sample before its pages can be taken from it.
 constexpr std::size_t guarded_tokens = 64;
+
+/// No place in a list.
+constexpr auto none = std::numeric_limits<std::size_t>::max();
 
 std::size_t pages_covering(std::size_t positions) {
     return (positions + kv_block_positions - 1) / kv_block_positions;
@@ -81,35 +91,94 @@ std::optional<std::size_t> Sampler::Core::wanted(Request const& request) noexcep
     return next > request.reserved ? next - request.reserved : 0;
 }
 
-Sampler::Core::Request* Sampler::Core::next_wanting() const noexcept {
-    Request* best = nullptr;
-    std::size_t best_used = 0;
-    for (auto const& [name, party] : parties_) {
-        if (party->closed) continue;
-        Request* first = nullptr;
-        std::size_t first_used = 0;
-        std::size_t pages = 0;
-        for (auto const& request : party->requests) {
-            auto const wants = wanted(*request);
-            if (!wants) continue;
-            if (*wants == 0) return request.get();
-            // The older one if both have as much.
-            auto const then = request->used + *wants;
-            if (first != nullptr && first_used <= then) continue;
-            first = request.get();
-            first_used = then;
-            pages = *wants;
+/// Those who want pages, whoever has the least first: by party, and then by request. Giving some to
+/// one of them moves nobody else, so that each costs no more than its way through two heaps.
+class Sampler::Core::Wanting {
+public:
+    explicit Wanting(Core const& core) {
+        for (auto const& [name, party] : core.parties_) {
+            Line line{.party = party.get()};
+            for (auto const& request : party->requests) {
+                if (auto const wants = wanted(*request)) {
+                    line.requests.push_back(entry(*request, *wants));
+                }
+                busy_ += request->live + (request->holds ? 1 : 0);
+            }
+            if (line.requests.empty()) continue;
+            std::ranges::make_heap(line.requests, later);
+            line.update();
+            lines_.push_back(std::move(line));
         }
-        if (first == nullptr) continue;
-        auto const then = party->used + pages;
-        if (best != nullptr && std::pair{best_used, best->id} <= std::pair{then, first->id}) {
-            continue;
-        }
-        best = first;
-        best_used = then;
+        std::ranges::make_heap(lines_, behind);
     }
-    return best;
-}
+
+    [[nodiscard]] bool empty() const noexcept { return lines_.empty(); }
+    [[nodiscard]] Request& first() const noexcept {
+        return *lines_.front().requests.front().request;
+    }
+    /// Samples and prompts that hold pages.
+    [[nodiscard]] std::size_t busy() const noexcept { return busy_; }
+    /// The first one got what it wanted; it may want more.
+    void served() {
+        ++busy_;
+        std::ranges::pop_heap(lines_, behind);
+        auto& line = lines_.back();
+        std::ranges::pop_heap(line.requests, later);
+        auto& request = *line.requests.back().request;
+        line.requests.pop_back();
+        if (auto const wants = wanted(request)) {
+            line.requests.push_back(entry(request, *wants));
+            std::ranges::push_heap(line.requests, later);
+        }
+        if (line.requests.empty()) {
+            lines_.pop_back();
+            return;
+        }
+        line.update();
+        std::ranges::push_heap(lines_, behind);
+    }
+    /// Nothing more can be given to the party of the first one.
+    void close_party() {
+        std::ranges::pop_heap(lines_, behind);
+        lines_.pop_back();
+    }
+
+private:
+    struct Entry {
+        /// What it would have then; 0 if it needs nothing to go on.
+        std::size_t then{0};
+        std::size_t wants{0};
+        RequestId id{0};
+        Request* request{nullptr};
+    };
+    struct Line {
+        Party* party{nullptr};
+        std::vector<Entry> requests{};
+        std::size_t then{0};
+
+        void update() noexcept {
+            auto const& best = requests.front();
+            then = best.wants == 0 ? 0 : party->used + best.wants;
+        }
+    };
+
+    static Entry entry(Request& request, std::size_t wants) noexcept {
+        return {.then = wants == 0 ? 0 : request.used + wants,
+                .wants = wants,
+                .id = request.id,
+                .request = &request};
+    }
+    // The older one if both have as much. The first of a heap is the largest.
+    static bool later(Entry const& a, Entry const& b) noexcept {
+        return std::pair{a.then, a.id} > std::pair{b.then, b.id};
+    }
+    static bool behind(Line const& a, Line const& b) noexcept {
+        return std::pair{a.then, a.requests.front().id} > std::pair{b.then, b.requests.front().id};
+    }
+
+    std::vector<Line> lines_{};
+    std::size_t busy_{0};
+};
 
 Sampler::Core::Request* Sampler::Core::oldest_due() const noexcept {
     if (steps_ - last_due_ < due_after) return nullptr;
@@ -126,18 +195,27 @@ Sampler::Core::Request* Sampler::Core::oldest_due() const noexcept {
 
 void Sampler::Core::share_pages() {
     RequestId youngest = 0;
-    for (auto const& [name, party] : parties_) party->closed = false;
     if (auto* const due = oldest_due(); due != nullptr && give(*due, Force::due)) {
         due->guard = guarded_tokens;
         last_due_ = steps_;
     }
-    for (int grants = 0; grants < most_grants; ++grants) {
-        auto* const request = next_wanting();
-        if (request == nullptr) break;
-        if (give(*request, Force::no)) {
-            youngest = std::max(youngest, request->id);
+    Wanting wanting{*this};
+    looks_left_ = {most_looks, most_looks};
+    auto const most_busy = busy_for_each * std::max<std::size_t>(options_.decode_tokens, 1);
+    for (int grants = 0; grants < most_grants && !wanting.empty();) {
+        auto& request = wanting.first();
+        // What it wants may have changed since it was lined up, and it may have had to give.
+        auto const wants = wanted(request);
+        if (!wants) {
+            wanting.served();
+        } else if (*wants > 0 && wanting.busy() >= most_busy && request.party->used > 0) {
+            wanting.close_party();  // more of it would only wait for its turns
+        } else if (give(request, Force::no)) {
+            youngest = std::max(youngest, request.id);
+            ++grants;
+            wanting.served();
         } else {
-            request->party->closed = true;
+            wanting.close_party();
         }
     }
     if (youngest == 0) return;
@@ -213,37 +291,39 @@ struct Sampler::Core::Hypothesis {
 };
 
 bool Sampler::Core::make_room(Request& request, std::size_t pages, Force force) {
+    if (force == Force::no && looks_left_[request.used == 0 ? 0 : 1]-- <= 0) return false;
     // First it is found out whether there can be enough, then it is taken.
-    std::map<Request*, Hypothesis> cases;
-    std::map<Party const*, std::size_t> used;
+    std::vector<Hypothesis> cases;
     for (auto const& [name, party] : parties_) {
-        used[party.get()] = party->used;
+        party->would_use = party->used;
+        if (party->used == 0) continue;
         for (auto const& other : party->requests) {
+            other->hypothesis = none;
             if (other.get() == &request || other->used == 0) continue;
             if (other->guard > 0 && force != Force::stuck) continue;
-            cases[other.get()] = {
-                .request = other.get(), .used = other->used, .sharing = other->sharing};
+            other->hypothesis = cases.size();
+            cases.push_back(
+                {.request = other.get(), .used = other->used, .sharing = other->sharing});
         }
     }
+    request.hypothesis = none;
     for (auto const& sample : samples_) {
-        if (sample->life != Life::live) continue;
-        auto const found = cases.find(sample->request.get());
-        if (found != cases.end()) found->second.samples.push_back(sample.get());
+        if (sample->life != Life::live || sample->request->hypothesis == none) continue;
+        cases[sample->request->hypothesis].samples.push_back(sample.get());
     }
-    for (auto& [other, hypothesis] : cases) {
-        std::ranges::sort(hypothesis.samples, {}, &Sample::serial);
-    }
+    for (auto& hypothesis : cases) std::ranges::sort(hypothesis.samples, {}, &Sample::serial);
     auto const victim = [&](bool own_party) {
         Hypothesis* most = nullptr;
-        for (auto& [other, hypothesis] : cases) {
-            if ((other->party == request.party) != own_party || hypothesis.used == 0) continue;
+        for (auto& hypothesis : cases) {
+            auto const& other = *hypothesis.request;
+            if ((other.party == request.party) != own_party || hypothesis.used == 0) continue;
             auto const gain = hypothesis.gain();
             bool const fair =
                 own_party ? must_give(hypothesis.used, gain, request.used + pages)
-                          : must_give(used[other->party], gain, request.party->used + pages);
+                          : must_give(other.party->would_use, gain, request.party->used + pages);
             if (!fair && force == Force::no) continue;
             auto const has = [&](Hypothesis const& one) {
-                return std::tuple{used[one.request->party], one.used, one.request->id};
+                return std::tuple{one.request->party->would_use, one.used, one.request->id};
             };
             if (most == nullptr || has(*most) < has(hypothesis)) most = &hypothesis;
         }
@@ -257,7 +337,7 @@ bool Sampler::Core::make_room(Request& request, std::size_t pages, Force force) 
         if (most == nullptr) return false;
         auto const gain = most->gain();
         most->give_up();
-        used[most->request->party] -= gain;
+        most->request->party->would_use -= gain;
         room += gain;
         givers.push_back(most->request);
     }

@@ -266,6 +266,34 @@ Result<DatabaseLook> look_at_database(fs::path const& file) {
     return look_at(raw);
 }
 
+std::vector<Change> salvage_rows(fs::path const& file) {
+    std::vector<Change> rows;
+    if (!check_types(file)) return rows;
+    sqlite3* raw = nullptr;
+    auto const opened =
+        sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+    std::unique_ptr<sqlite3, CloseDatabase> const db{raw};
+    if (opened != SQLITE_OK) return rows;
+    (void)execute(raw, "PRAGMA wal_checkpoint(TRUNCATE)");
+    for (std::size_t i = 0; i < table_count; ++i) {
+        std::map<std::string, std::string> found;
+        for (auto const* order : {"ASC", "DESC"}) {
+            auto const sql = "SELECT key, value FROM " + std::string{names[i]} +
+                             " NOT INDEXED ORDER BY rowid " + order;
+            sqlite3_stmt* made = nullptr;
+            auto const prepared = sqlite3_prepare_v2(raw, sql.c_str(), -1, &made, nullptr);
+            Statement const statement{made};
+            if (prepared != SQLITE_OK) continue;
+            Use use{statement};
+            while (use.step() == SQLITE_ROW) found.emplace(use.bytes(0), use.bytes(1));
+        }
+        for (auto& [key, value] : found) {
+            rows.push_back({static_cast<Table>(i), key, std::move(value)});
+        }
+    }
+    return rows;
+}
+
 Result<std::unique_ptr<Database>> Database::open(fs::path const& file,
                                                  DatabaseOptions const& options) {
     auto const what = "open " + file.string();
@@ -333,19 +361,6 @@ Result<std::unique_ptr<Database>> Database::open(fs::path const& file,
 }
 
 std::vector<std::string> const& Database::notes() const noexcept { return impl_->notes; }
-
-std::vector<std::pair<std::string, std::string>> Database::readable(Table table) {
-    std::map<std::string, std::string> rows;
-    for (auto const* order : {"ASC", "DESC"}) {
-        Statement statement;
-        auto const sql = "SELECT key, value FROM " + std::string{to_string(table)} +
-                         " NOT INDEXED ORDER BY rowid " + order;
-        if (!impl_->prepare(statement, sql)) continue;
-        Use use{statement};
-        while (use.step() == SQLITE_ROW) rows.emplace(use.bytes(0), use.bytes(1));
-    }
-    return {rows.begin(), rows.end()};
-}
 
 Result<std::vector<std::string>> Database::check() {
     std::vector<std::string> found;

@@ -61,6 +61,10 @@ struct DatabaseLook {
 /// Fails if the file is not a database, or not a regular file.
 [[nodiscard]] Result<DatabaseLook> look_at_database(std::filesystem::path const& file);
 
+/// The rows of a damaged database that can be read: of each table those before the first and those
+/// behind the last that cannot. Brings its log into the file first, as far as that can be done.
+[[nodiscard]] std::vector<Change> salvage_rows(std::filesystem::path const& file);
+
 struct DatabaseOptions {
     Durability durability{Durability::power_loss};
     /// Of the home that it belongs to. Fails if the database says otherwise.
@@ -86,8 +90,6 @@ public:
     [[nodiscard]] Result<std::optional<std::string>> find(Table table, std::string_view key);
     /// All rows in the order of their keys.
     [[nodiscard]] Result<std::vector<std::pair<std::string, std::string>>> all(Table table);
-    /// The rows of a damaged table up to the first that cannot be read, and from its end back.
-    [[nodiscard]] std::vector<std::pair<std::string, std::string>> readable(Table table);
     /// What an operator should know of the opening: a backup, a table that was missing.
     [[nodiscard]] std::vector<std::string> const& notes() const noexcept;
     /// What SQLite finds wrong with the file; none if it is whole. Reads all of it.

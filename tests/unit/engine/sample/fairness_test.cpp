@@ -228,6 +228,23 @@ TEST_F(FairSamplers, ShareMemoryBetweenTwoHogs) {
     EXPECT_GT(one, 0.8 * other);
 }
 
+TEST_F(FairSamplers, TakeNothingToAndFroBetweenTwoHogs) {
+    auto const busy = sampler(64);
+    auto const first = submit(*busy, hog("first"));
+    for (int i = 0; i < 20; ++i) (void)busy->step();
+    auto const second = submit(*busy, hog("second"));
+    for (int i = 0; i < 30; ++i) (void)busy->step();
+    auto const suspended = busy->usage().suspended;
+    EXPECT_GT(suspended, 0U);
+    for (int i = 0; i < 50; ++i) {
+        // Nothing is computed twice: each token is a new one of a running sample.
+        auto const before = busy->usage().computed;
+        (void)busy->step();
+        EXPECT_LE(busy->usage().computed - before, busy->usage().running);
+        EXPECT_EQ(busy->usage().suspended, suspended);
+    }
+}
+
 TEST_F(FairSamplers, EndAHogThoughNewcomersKeepTakingItsPages) {
     auto const busy = sampler(15);
     auto ask = hog("hog", 12);
@@ -237,6 +254,7 @@ TEST_F(FairSamplers, EndAHogThoughNewcomersKeepTakingItsPages) {
     auto const large = submit(*busy, ask);
     std::size_t suspended = 0;
     for (std::uint64_t i = 0; !large->done() && i < 3000; ++i) {
+        (void)busy->step();  // the hog has what there is
         auto small = one_token("small", i);
         small.max_tokens = 3;
         auto const asked = submit(*busy, small);
