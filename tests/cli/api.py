@@ -2,6 +2,10 @@
 
 import http.client
 import json
+import time
+
+# Longer than any result takes, and several polls long.
+PATIENCE = 150
 
 
 class Refused(Exception):
@@ -10,6 +14,10 @@ class Refused(Exception):
     def __init__(self, status, text):
         super().__init__(f"{status} {text[:500]}")
         self.status = status
+
+
+class Late(Exception):
+    """A result that does not come."""
 
 
 class Api:
@@ -36,10 +44,12 @@ class Api:
 
     def result(self, promised):
         """Waits for the result of a request."""
-        while True:
+        limit = time.monotonic() + PATIENCE
+        while time.monotonic() < limit:
             found = self.post("retrieve_future", {"request_id": promised["request_id"]})
             if found.get("type") != "try_again":
                 return found
+        raise Late(f"the result of {promised['request_id']} did not come within {PATIENCE} s")
 
     def session(self):
         return self.post("create_session", {"tags": [], "sdk_version": "0.36.0"})["session_id"]

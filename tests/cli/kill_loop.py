@@ -34,7 +34,7 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
-from api import Api, Refused, pass_of, sample_of
+from api import Api, Late, Refused, pass_of, sample_of
 
 GONE = (OSError, http.client.HTTPException)
 WORKERS = 2
@@ -698,7 +698,7 @@ def main():
     loop = Loop(options, folder)
     try:
         loop.run()
-    except Broken as broken:
+    except (Broken, Late) as broken:
         print(f"broken (seed {options.seed}): {broken}", file=sys.stderr)
         if options.keep:
             print(f"see {folder}", file=sys.stderr)
