@@ -441,17 +441,25 @@ void HostileClients::hog(Work const& work) {
                                    std::to_string(hog_tokens))},
                 [this](Answered const& answer) {
                     if (answer.status == 429) ++tally_["hostile: hog refused"];
-                    if (answer.status != 200) return;
-                    constexpr auto tokens = hog_prompt + most_samples * hog_tokens;
-                    queued_tokens_ += tokens;
-                    // Twice: training has its share. After a crash all of it may begin anew.
-                    auto const life = std::exchange(queued_life_, host_.life());
-                    auto const time = time_of(2 * (life == host_.life() ? tokens : queued_tokens_));
-                    crowded_until_ = std::max(crowded_until_, clock_.now()) + time;
                 });
         }
+        // The server may have taken on what it did not live to answer.
+        constexpr auto tokens = hog_requests * (hog_prompt + most_samples * hog_tokens);
+        queued_tokens_ += tokens;
+        crowd(tokens);
         for (int i = 0; i < 3; ++i) at(span(time_of(probed_tokens)), [this, work] { probe(work); });
     });
+}
+
+void HostileClients::crowd(std::int64_t tokens) {
+    // Twice: training has its share.
+    crowded_until_ = std::max(crowded_until_, clock_.now()) + time_of(2 * tokens);
+}
+
+bool HostileClients::crowded() {
+    // After a crash all of it may begin anew.
+    if (std::exchange(crowded_life_, host_.life()) != host_.life()) crowd(queued_tokens_);
+    return clock_.now() < crowded_until_;
 }
 
 void HostileClients::be_silent() {

@@ -60,7 +60,7 @@ public:
     /// An answer to somebody else, of which they learn names.
     void overhear(Served const& served);
     /// The server may be computing what they have asked for, so that others wait.
-    [[nodiscard]] bool crowded() const { return clock_.now() < crowded_until_; }
+    [[nodiscard]] bool crowded();
 
 private:
     /// Held by all that has to come to an end before the world does.
@@ -100,6 +100,7 @@ private:
     void unknown_name();
     void read_others();
     void hog(Work const& work);
+    void crowd(std::int64_t tokens);
     void be_silent();
     void probe(Work const& work);
     void await_probe(Work const& work, std::string const& id, TimePoint accepted, int life);
@@ -138,7 +139,7 @@ private:
     /// Samplers of users.
     std::vector<std::string> others_{};
     std::int64_t queued_tokens_{0};
-    int queued_life_{0};
+    int crowded_life_{0};
     TimePoint crowded_until_{};
 };
 
