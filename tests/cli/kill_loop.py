@@ -515,6 +515,7 @@ class Loop:
         self.home.folder.mkdir()
         self.ledger = Ledger()
         self.log = folder / "log"
+        self.server = None
         self.tokens = {}  # that each checkpoint has given
         self.start_time = 1.0
         self.repair_time = 1.0
@@ -523,9 +524,10 @@ class Loop:
 
     def start(self):
         with self.log.open("w") as log:
-            return subprocess.Popen([self.options.program, "serve", "--port", "0", "--json", "--threads", "1", "--home",
-                                     str(self.home.folder)], env=self.environment, stdout=subprocess.PIPE, stderr=log,
-                                    text=True)
+            self.server = subprocess.Popen([self.options.program, "serve", "--port", "0", "--json", "--threads", "1",
+                                            "--home", str(self.home.folder)], env=self.environment,
+                                           stdout=subprocess.PIPE, stderr=log, text=True)
+        return self.server
 
     def ready(self, server):
         line = server.stdout.readline()
@@ -705,6 +707,9 @@ def main():
             folder = None
         return 1
     finally:
+        if loop.server:
+            loop.server.kill()  # if the loop did not come to its end
+            loop.server.wait()
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
     kills = ", ".join(f"{count} while {moment}" for moment, count in loop.counts.items() if count)
