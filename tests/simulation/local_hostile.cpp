@@ -36,11 +36,6 @@ constexpr std::size_t cache_bytes = std::size_t{32} << 10U;
 constexpr std::int64_t fair_tokens = 1000;
 /// While so many are computed there are probes: about half of what a hog queues.
 constexpr std::int64_t probed_tokens = 8000;
-/// Waits for a sampler that takes parties in turn (`engine::SampleRequest::party`): true once
-/// there is one. Until then a small sample is done after all that came before it, and worlds with
-/// hogs would fail.
-constexpr bool sampler_is_fair = false;
-
 std::string in_quotes(std::string_view text) { return '"' + std::string{text} + '"'; }
 
 std::string sample_of(std::string const& sampler, std::string const& seq, std::string const& count,
@@ -502,7 +497,7 @@ void HostileClients::judge_probe(TimePoint accepted) {
              : tokens <= fair_tokens     ? "fairness: in time"
              : tokens <= 2 * fair_tokens ? "fairness: late"
                                          : "fairness: far too late"];
-    if (tokens <= fair_tokens || !sampler_is_fair) return;
+    if (tokens <= fair_tokens) return;
     problem_("a small sample took the time of " + std::to_string(tokens) +
              " tokens beside hogs, and may take that of " + std::to_string(fair_tokens));
 }
