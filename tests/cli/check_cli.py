@@ -193,7 +193,11 @@ class Program(unittest.TestCase):
 
     def test_says_that_a_home_cannot_be_written_to(self):
         # Not even by root.
-        self.trouble(tinkxx("serve", "--port", 0, "--home", "/proc"), "/proc", "written to", "another directory", "--home")
+        self.trouble(tinkxx("serve", "--port", 0, "--home", "/proc/nothing"), "/proc/nothing", "cannot be made",
+                     "another directory", "--home")
+
+    def test_says_that_a_folder_is_not_a_home(self):
+        self.trouble(tinkxx("serve", "--port", 0, "--home", "/proc"), "/proc", "not a home", "empty directory", "--home")
 
     def test_says_what_is_wrong_with_the_faults(self):
         self.trouble(tinkxx("serve", "--port", 0, "--home", fresh("h"), "--chaos", "429:x"), '"x"', "429:0.05", "--chaos")

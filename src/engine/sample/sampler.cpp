@@ -12,10 +12,6 @@ namespace tinkxx::engine {
 
 namespace {
 
-std::size_t pages_covering(std::size_t positions) {
-    return (positions + kv_block_positions - 1) / kv_block_positions;
-}
-
 KvLayout layout_of(ModelConfig const& config) {
     return {.layers = wide(config.layers),
             .kv_heads = wide(config.kv_heads),

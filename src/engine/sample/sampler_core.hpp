@@ -40,6 +40,11 @@ private:
     std::size_t size_{0};
 };
 
+/// Pages that so many positions lie in.
+inline std::size_t pages_covering(std::size_t positions) {
+    return (positions + kv_block_positions - 1) / kv_block_positions;
+}
+
 /// The state behind `Sampler`: requests and tokens in sampler.cpp, who gets pages in
 /// sampler_pages.cpp, what a step computes in sampler_plan.cpp, arithmetic in sampler_pass.cpp.
 class Sampler::Core {

@@ -34,11 +34,7 @@ constexpr std::uint64_t due_after = 256;
 constexpr std::size_t guarded_tokens = 64;
 
 /// No place in a list.
-constexpr auto none = std::numeric_limits<std::size_t>::max();
-
-std::size_t pages_covering(std::size_t positions) {
-    return (positions + kv_block_positions - 1) / kv_block_positions;
-}
+constexpr auto no_place = std::numeric_limits<std::size_t>::max();
 
 /// Whether somebody who has `has` must give up `gain` to one who would then have `then`.
 bool must_give(std::size_t has, std::size_t gain, std::size_t then) {
@@ -298,7 +294,7 @@ bool Sampler::Core::make_room(Request& request, std::size_t pages, Force force) 
         party->would_use = party->used;
         if (party->used == 0) continue;
         for (auto const& other : party->requests) {
-            other->hypothesis = none;
+            other->hypothesis = no_place;
             if (other.get() == &request || other->used == 0) continue;
             if (other->guard > 0 && force != Force::stuck) continue;
             other->hypothesis = cases.size();
@@ -306,9 +302,9 @@ bool Sampler::Core::make_room(Request& request, std::size_t pages, Force force) 
                 {.request = other.get(), .used = other->used, .sharing = other->sharing});
         }
     }
-    request.hypothesis = none;
+    request.hypothesis = no_place;
     for (auto const& sample : samples_) {
-        if (sample->life != Life::live || sample->request->hypothesis == none) continue;
+        if (sample->life != Life::live || sample->request->hypothesis == no_place) continue;
         cases[sample->request->hypothesis].samples.push_back(sample.get());
     }
     for (auto& hypothesis : cases) std::ranges::sort(hypothesis.samples, {}, &Sample::serial);

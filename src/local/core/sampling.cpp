@@ -440,7 +440,7 @@ void Core::submit_sample(Ask& ask, SampleRead read) {
     bool const numbered = request.sampling_session_id && request.seq_id;
     auto const owner = numbered ? *request.sampling_session_id : std::string{"direct"};
     auto const id = owner + ":" + (numbered ? std::to_string(*request.seq_id) : fresh_id());
-    auto const reply = [this, id, count = request.options.num_samples,
+    auto const reply = [id, count = request.options.num_samples,
                         answer = ask.answer](Result<void> const& accepted) {
         if (!accepted) return send_refusal(*answer, not_written("asample", accepted.error()));
         send_json(*answer, json_object([&](JsonOut& json) {
