@@ -262,6 +262,10 @@ void Futures::drop(std::string const& id, Error const& why) {
 }
 
 void Futures::shrink_memory() {
+    // Most are fetched and forgotten long before their turn comes.
+    if (in_memory_.size() > 2 * promises_.size() + 1000) {
+        std::erase_if(in_memory_, [this](auto const& id) { return !promises_.contains(id); });
+    }
     while (memory_bytes_ > options_.memory_bytes && !in_memory_.empty()) {
         auto const found = promises_.find(in_memory_.front());
         if (found != promises_.end() && found->second.payload) {
