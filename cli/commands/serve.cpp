@@ -188,7 +188,7 @@ void announce(ServeArguments const& arguments, local::ServerOptions const& optio
 Exit serve(ServeArguments const& arguments, Terminal& terminal) try {
     // First and last of all: no other thread exists yet, and what follows is destroyed before it.
     EndSignals signals{time_to_end};
-    // The end of whoever reads the log is not the end of the server.
+    // A log reader that goes away must not end the server.
     ::signal(SIGPIPE, SIG_IGN);
     prepare_limits(arguments.threads);
 

@@ -83,10 +83,10 @@ struct SamplerOptions {
 ///
 /// Each `step` computes a bounded number of tokens: the next ones of running samples, and parts of
 /// prompts. Both are shared fairly among parties, and what a party gets among its requests; within
-/// a party the shortest prompt and the oldest take turns. Pages of keys and values are promised to
-/// whoever has the least. Who needs pages that others have far more of takes them: their newest
-/// samples are suspended, and what they had is computed again later. A request too large for that
-/// gets its pages, whoever has them, once others that came later have got theirs for 256 steps.
+/// a party the shortest prompt and the oldest take turns. Pages of keys and values go first to the
+/// party, and then the request, that has the fewest. If there are none left, the newest samples of
+/// a party that has far more are suspended, and computed again later. A request too large for that
+/// gets its pages after younger requests have overtaken it for 256 steps.
 ///
 /// Which other requests run, how many threads there are, how prompts are cut and what is suspended
 /// has no influence on any result, to the last bit.

@@ -9,12 +9,12 @@
 // Who gets pages. A request is given pages for its prompt and one sample at once, later samples one
 // by one, and always as many as they may ever need: a sample that runs never waits for a page.
 //
-// Whoever has the least is served first, by party and then by request. If there is no room, the
-// samples of those who have far more are suspended, the newest first. What is taken leaves them
-// with at least as much as the taker then has, or it is taken from somebody who has twice as much:
-// so nobody can at once take it back, and a small request finds room beside large ones however many
-// these are. Requests too large to be served like this would wait for ever if smaller ones kept
-// coming; such a request is served by force after a while, and left in peace for some tokens.
+// The party with the fewest pages is served first, and within it the request with the fewest. If
+// there is no room, samples of parties that have far more are suspended, the newest first. The
+// giver keeps at least as much as the taker then has, or has twice as much as the taker: so it
+// cannot take the pages back at once, and a small request finds room beside any number of large
+// ones. A request too large for this could wait for ever while smaller ones keep coming. After 256
+// steps it gets its pages by force, and keeps them for some tokens.
 
 namespace tinkxx::engine {
 
@@ -22,11 +22,11 @@ namespace {
 
 /// Grants in one step: each computes a first token, or begins a prompt.
 constexpr int most_grants = 256;
-/// How often in a step it is found out what others would have to give up, which is a look at all
-/// that they hold. For those who have nothing yet, and for those who want more.
+/// Calls of `make_room` in a step, each of which looks at all pages in use: so many for requests
+/// that have nothing yet, and so many for requests that want more.
 constexpr int most_looks = 64;
-/// Samples and prompts that hold pages for each token of a sample that a step computes. More would
-/// only wait for their turns; but everybody may have one.
+/// Samples and prompts that hold pages, as a multiple of the samples that a step computes. More
+/// would only wait for their turns. A party that holds none is admitted all the same.
 constexpr std::size_t busy_for_each = 8;
 /// Steps for which younger requests may get pages before an older one that has none.
 constexpr std::uint64_t due_after = 256;
@@ -87,8 +87,8 @@ std::optional<std::size_t> Sampler::Core::wanted(Request const& request) noexcep
     return next > request.reserved ? next - request.reserved : 0;
 }
 
-/// Those who want pages, whoever has the least first: by party, and then by request. Giving some to
-/// one of them moves nobody else, so that each costs no more than its way through two heaps.
+/// The requests that want pages, those with the fewest first: by party, and then by request. A
+/// grant changes the place of one request and one party only, so it costs two heap operations.
 class Sampler::Core::Wanting {
 public:
     explicit Wanting(Core const& core) {

@@ -98,7 +98,7 @@ void Core::with_body(Ask& ask, std::size_t most, Read read, Then then) {
     try {
         read_elsewhere(operation, weight, decode, go_on);
     } catch (...) {
-        // Whoever called has lost its `ask`.
+        // The caller's `ask` was moved from, so the caller cannot answer.
         answer_failure(work->ask, std::current_exception());
     }
 }

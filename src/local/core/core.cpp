@@ -544,7 +544,7 @@ void Core::read_elsewhere(std::string const& operation, std::size_t bytes, Task 
     });
 }
 
-/// Whoever holds it is the one who changes rows.
+/// The right to change rows: the next change begins when the last copy is gone.
 class Core::Turn {
 public:
     explicit Turn(Core& core) : core_{core}, alive_{core.alive_} {}

@@ -257,7 +257,8 @@ private:
     /// Unloads the models of a session and removes weights that have no name.
     void end_session(Session& session);
     void expire_session(Session& session);
-    /// Makes room for one more: whoever is silent for longest and has nothing goes.
+    /// Makes room for one more session: expires the one that was silent for longest and has neither
+    /// a model nor a sampler.
     void make_room_for_session();
     /// Forgets sessions that ended long ago, or are too many.
     void forget_sessions();
@@ -402,7 +403,7 @@ private:
     void count_tokens(std::vector<Change>& changes, std::string const& session,
                       std::string const& base_model, std::string_view type, bool cached,
                       std::size_t tokens);
-    /// Adds an event to `changes`. Whoever has written them calls what it returns.
+    /// Adds an event to `changes`. Call the returned function once they are written.
     [[nodiscard]] tinkxx::detail::UniqueFunction<void()> note_event(std::vector<Change>& changes,
                                                                     std::string_view event,
                                                                     std::string const& path);

@@ -82,8 +82,8 @@ public:
     [[nodiscard]] std::size_t pending_count() const noexcept { return pending_; }
     [[nodiscard]] std::size_t pending_samples() const noexcept { return pending_samples_; }
 
-    /// Keeps a promise; `more` is committed with it. Nobody is told before that is safe: should the
-    /// store fail, it is tried again every second, and those who ask are told why they wait.
+    /// Stores the result of a request; `more` is committed with it. The result is given out after
+    /// the commit. If the store fails, it is tried again every second, and polls say why.
     void complete(std::string const& id, std::string payload, std::vector<Change> more);
     /// As above. `done` is told once whether the first attempt was safe.
     void fail(std::string const& id, std::string error, ErrorCategory category,

@@ -389,7 +389,7 @@ void Core::admit_sample(std::string_view operation, Sampled const& sample) const
     auto const pending = std::max(futures_->pending_samples(), drawings_.size());
     auto const share = shares_.find(sample.session);
     auto const mine = share == shares_.end() ? std::size_t{0} : share->second.samples;
-    // Whoever has many already leaves room for others: half of what is free is always theirs.
+    // A session with many pending samples gets no more than half of what is free.
     constexpr std::size_t always = 64;
     auto const free = limits.pending_samples - std::min(pending, limits.pending_samples);
     if (free == 0 || (mine >= always && mine >= free)) {
@@ -608,7 +608,7 @@ void Core::finish_sample(std::shared_ptr<Sampled> const& sample) {
     }
     auto const found = drawings_.find(sample->id);
     if (found == drawings_.end()) return release_sample(sample);
-    // Whoever cancels it now leaves its weights to what follows.
+    // If it is cancelled now, the callback below releases its weights.
     found->second.job.reset();
     auto const payload = std::make_shared<std::string>();
     result_worker_->run(

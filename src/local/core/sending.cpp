@@ -41,7 +41,7 @@ void Sending::watch() {
 bool Sending::deliver(Result<std::string> piece) {
     if (!answer_) return false;
     if (!piece) {
-        // Whoever reads sees the end of the connection, and so that something is missing.
+        // The connection ends early, so the reader notices that something is missing.
         answer_.reset();
         return false;
     }

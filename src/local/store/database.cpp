@@ -176,7 +176,7 @@ Result<DatabaseLook> look_at(sqlite3* db) {
     look.version = std::strtoll(version->value_or("0").c_str(), nullptr, 10);
     if (look.version == 0 && !tables->empty()) look.version = 1;
     if (has("meta")) {
-        // Without the index, which may be what is damaged: whoever repairs it has to come this far.
+        // Without the index: if that is damaged, a repair still has to get this far.
         auto const id = first_value(db, "SELECT value FROM meta NOT INDEXED WHERE key='home_id'");
         if (!id) return id.error();
         look.home_id = id->value_or("");

@@ -244,7 +244,7 @@ Result<void> rename_entry(fs::path const& from, fs::path const& to) {
     int code = 0;
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0) {
         code = errno;
-        // Some file systems know no such rename; then whoever looks first has to do.
+        // Some file systems have no such rename: look first, then rename.
         if (code == EINVAL) {
             code = kind_of(to) != EntryKind::missing         ? EEXIST
                    : ::rename(from.c_str(), to.c_str()) != 0 ? errno
