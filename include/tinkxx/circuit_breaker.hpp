@@ -26,7 +26,7 @@ enum class CircuitState : std::uint8_t {
 [[nodiscard]] std::string_view to_string(CircuitState state) noexcept;
 
 /// Whether an error tells of trouble that sparing the service can cure: no connection, no answer
-/// in time, or a status from 500. The recommended `CircuitBreakerOptions::is_failure`.
+/// in time, or a status of 408, 429 or from 500; never an error that is the user's.
 [[nodiscard]] bool is_service_trouble(Error const& error) noexcept;
 
 /// When a `CircuitBreaker` opens and closes. Every field has a working default.
@@ -37,8 +37,8 @@ struct CircuitBreakerOptions {
     std::chrono::milliseconds open_duration{std::chrono::seconds{30}};
     /// Calls that are let through on trial at a time.
     int trial_calls{1};
-    /// Which errors are failures; all others count as successes. Empty: every error is one. Called
-    /// on the thread that reports the outcome; if it throws, the error is a failure.
+    /// Which errors are failures; all others count as successes. Empty: `is_service_trouble`.
+    /// Called on the thread that reports the outcome; if it throws, the error is a failure.
     std::function<bool(Error const&)> is_failure{};
     /// Tells the time; called on any thread. Empty: the steady clock.
     std::function<TimePoint()> clock{};

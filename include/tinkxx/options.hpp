@@ -90,7 +90,8 @@ struct ClientOptions {
     /// Limits for each phase of one HTTP attempt, not for the whole call: 5 s to connect, 60 s
     /// for each other. Zero: no limit.
     Timeouts timeouts{};
-    /// Retries of one HTTP call; 0 turns them off, a very large number means for ever.
+    /// Retries of one HTTP call; 0 turns them off, a very large number means for ever. Not for
+    /// samples, whose retries `RetryConfig::max_retries` counts.
     int max_retries{10};
     /// Sent with every request, in place of standard lines and lines of the JSON object
     /// `$TINKXX_DEFAULT_HEADERS` of the same name.
@@ -153,6 +154,11 @@ struct ClientOptions {
     /// Waits between requests for a result. By default `$TINKXX_POLL_BACKOFF`: `none`,
     /// `exponential`, or `exponential:<first>:<longest>` in milliseconds; then none.
     PollBackoff poll_backoff{};
+    /// How long the service may answer every question for a result with 500 and the same text
+    /// before the request counts as failed; a sample is then submitted anew, if its `RetryConfig`
+    /// allows it. Other failures, such as 503 or no connection, are waited out. Empty: 5 minutes.
+    /// Zero: no limit.
+    std::optional<std::chrono::milliseconds> poll_error_limit{};
     /// Sent as CF-Access-Client-Id and -Secret. Empty: `$CLOUDFLARE_ACCESS_CLIENT_ID` and
     /// `$CLOUDFLARE_ACCESS_CLIENT_SECRET`, then not.
     std::string cloudflare_access_id{};

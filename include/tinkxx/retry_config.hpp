@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tinkxx {
@@ -44,14 +45,15 @@ private:
 /// Two are equal if they are the same object.
 using RetryPredicate = std::shared_ptr<std::function<bool(Error const&)> const>;
 
-/// How failed samples are repeated. Every field has a working default; one set of fields gives
-/// one handler, which all samplers of one session with equal settings share.
+/// How failed samples are repeated, by every layer of the client. Every field has a working
+/// default; one set of fields gives one handler, which all samplers of one session with equal
+/// settings share.
 ///
 ///     auto sampler = service.create_sampling_client("Qwen/Qwen3-8B",
 ///                                                   RetryConfig{.progress_timeout = 30min});
 struct RetryConfig {
-    /// Samples that one sampler may have under way. Empty: what the server says, else 1000; no
-    /// limit with the completion poll.
+    /// Samples that one sampler may have under way, at most as many as the server allows. Empty:
+    /// what the server says, else 1000; no limit with the completion poll.
     std::optional<std::int64_t> max_connections{};
     /// If no sample of the sampler succeeds for so long, all of them fail as stuck.
     std::chrono::milliseconds progress_timeout{std::chrono::minutes{120}};
@@ -64,14 +66,18 @@ struct RetryConfig {
     bool enable_retry_logic{true};
     /// False: `progress_timeout` is without effect.
     bool enable_stuck_detection{true};
+    /// Failures after which a request is sent again. No layer repeats a request after a failure
+    /// that is listed neither here nor in `retryable_statuses`. Asking for the result of a request
+    /// that the service has accepted is not a repetition: see `ClientOptions::poll_error_limit`.
     std::vector<ErrorKind> retryable_errors{ErrorKind::timeout, ErrorKind::connection,
                                             ErrorKind::promise_lost};
     StatusSet retryable_statuses{408, 409, 429, {500, 599}};
     /// Empty: no further errors are retryable.
     RetryPredicate retry_if{};
-    /// Repetitions of one sample. Empty: no limit.
+    /// Requests that may follow the first one of a sample, whatever layer sends them: 0 means one
+    /// request. Empty: no limit. (`ClientOptions::max_retries` is for other calls.)
     std::optional<std::int64_t> max_retries{};
-    /// Repetitions of all samples of one handler together. Empty: no limit.
+    /// What all samples of one handler may spend on repetitions together. Empty: no limit.
     std::optional<RetryBudget> retry_budget{};
     /// Samplers with the same key share one semaphore, of the size that the first one asks for.
     /// Empty: each handler has its own.
@@ -83,9 +89,36 @@ struct RetryConfig {
     bool operator==(RetryConfig const&) const = default;
 };
 
-/// Settings for one call, in place of the sampler's; what is empty stays as it is there.
+/// For limits that are lifted: `RetryOverrides{.max_retries = no_limit}`.
+struct NoLimit {
+    bool operator==(NoLimit const&) const = default;
+};
+inline constexpr NoLimit no_limit{};
+
+/// A limit for one call: a value, `no_limit`, or, by default, the one of the sampler.
+template <class T>
+class LimitOverride {
+public:
+    constexpr LimitOverride() = default;
+    constexpr LimitOverride(T value) : set_{true}, value_{std::move(value)} {}
+    constexpr LimitOverride(NoLimit) : set_{true} {}
+
+    /// Whether it takes the place of the sampler's.
+    [[nodiscard]] constexpr bool is_set() const noexcept { return set_; }
+    /// If it is set: the value, or nothing for no limit.
+    [[nodiscard]] constexpr std::optional<T> const& value() const noexcept { return value_; }
+
+    bool operator==(LimitOverride const&) const = default;
+
+private:
+    bool set_{false};
+    std::optional<T> value_{};
+};
+
+/// Settings for one call, in place of the sampler's; what is not set stays as it is there.
 struct RetryOverrides {
-    std::optional<std::int64_t> max_connections{};
+    /// Calls with an equal limit of their own share it. `no_limit`: as many as the server allows.
+    LimitOverride<std::int64_t> max_connections{};
     std::optional<std::chrono::milliseconds> progress_timeout{};
     std::optional<std::chrono::milliseconds> retry_delay_base{};
     std::optional<std::chrono::milliseconds> retry_delay_max{};
@@ -95,7 +128,11 @@ struct RetryOverrides {
     std::optional<std::vector<ErrorKind>> retryable_errors{};
     std::optional<StatusSet> retryable_statuses{};
     RetryPredicate retry_if{};
-    std::optional<std::int64_t> max_retries{};
+    LimitOverride<std::int64_t> max_retries{};
+    /// For this call alone.
+    LimitOverride<RetryBudget> retry_budget{};
+    /// Empty text: a semaphore of the handler's own.
+    std::optional<std::string> semaphore_key{};
 
     [[nodiscard]] RetryConfig over(RetryConfig config) const;
 

@@ -91,7 +91,8 @@ public:
 private:
     friend class ServiceClient;
     friend class TrainingClient;
-    friend SamplingClient from_sampler_handle(std::string const& handle, ClientOptions options);
+    friend SamplingClient from_sampler_handle(std::string const& handle, RetryConfig retry,
+                                              ClientOptions options);
     class Impl;
     explicit SamplingClient(std::shared_ptr<Impl> impl) noexcept;
 

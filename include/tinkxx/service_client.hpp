@@ -27,7 +27,7 @@ struct SamplerOptions {
     RetryConfig retry{};
     /// Has the server keep what the loss `stable_reinforce` needs to know about each sample.
     bool record_stability_info{false};
-    /// Refuses samples for a while once too many in a row have failed. Empty: none.
+    /// Refuses samples for a while once too many requests in a row have failed. Empty: none.
     std::optional<CircuitBreaker> circuit_breaker{};
 };
 
@@ -165,8 +165,11 @@ private:
 };
 
 /// A sampler of another process, by the text that its `SamplingClient::get_sampler_handle` gave.
-/// The credential is this process's own. Throws `ValidationError` for a text that is no handle.
+/// The credential is this process's own. Throws `ValidationError` for a text that is no handle, and
+/// for retry settings that cannot work.
 [[nodiscard]] SamplingClient from_sampler_handle(std::string const& handle);
 [[nodiscard]] SamplingClient from_sampler_handle(std::string const& handle, ClientOptions options);
+[[nodiscard]] SamplingClient from_sampler_handle(std::string const& handle, RetryConfig retry,
+                                                 ClientOptions options);
 
 }  // namespace tinkxx

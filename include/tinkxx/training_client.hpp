@@ -42,6 +42,8 @@ struct TrainedSamplerOptions {
     RetryConfig retry{};
     /// As `SamplerOptions::record_stability_info`.
     bool record_stability_info{false};
+    /// As `SamplerOptions::circuit_breaker`.
+    std::optional<CircuitBreaker> circuit_breaker{};
 };
 
 /// Trains one model.
@@ -72,8 +74,8 @@ public:
 
     /// As the service knows it; empty for an empty handle.
     [[nodiscard]] std::string model_id() const;
-    /// A handle of the same model whose calls are made so. `CallOptions::retry` is for samples and
-    /// has no effect.
+    /// A handle of the same model whose calls are made so: with a deadline or a circuit breaker,
+    /// for example. `CallOptions::retry` is for samples and has no effect.
     [[nodiscard]] TrainingClient with(CallOptions call) const;
 
     /// The loss of a batch and its outputs for each datum, without gradients. Here and below data

@@ -25,6 +25,7 @@ std::shared_ptr<service::SamplingShared> make_core(
     settings.count = options.dispatch.count;
     settings.throttled = options.dispatch.throttled;
     settings.poll_backoff = options.poll_backoff;
+    settings.poll_error_limit = options.poll_error_limit;
     settings.deadline = options.deadline;
     if (options.when_full != WhenFull::ignore) settings.max_pending = options.max_pending;
     if (options.when_full == WhenFull::reject) {

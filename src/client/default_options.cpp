@@ -82,6 +82,7 @@ ClientOptions merged(ClientOptions options, ClientOptions const& defaults) {
     if (std::holds_alternative<NoPollBackoff>(options.poll_backoff)) {
         options.poll_backoff = defaults.poll_backoff;
     }
+    unless_set(&ClientOptions::poll_error_limit);
     unless_empty(&ClientOptions::cloudflare_access_id);
     unless_empty(&ClientOptions::cloudflare_access_secret);
     unless_set(&ClientOptions::completion_poll);

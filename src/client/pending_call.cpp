@@ -90,11 +90,14 @@ void PendingCall::on_close() noexcept {
 
 void PendingCall::out_of_time() {
     auto const standing = status(scheduler().now());
-    fail(Error{{.kind = ErrorKind::timeout,
-                .message = name_ + ": not done within its deadline of " +
-                           std::to_string(limit_.count()) + " ms; it was " + to_string(standing),
-                .retryable = true,
-                .stopped = RetryEnd::cancelled}});
+    Error const error{{.kind = ErrorKind::timeout,
+                       .message = name_ + ": not done within its deadline of " +
+                                  std::to_string(limit_.count()) + " ms; it was " +
+                                  to_string(standing),
+                       .retryable = true,
+                       .stopped = RetryEnd::cancelled}};
+    on_deadline(error);
+    fail(error);
 }
 
 Error PendingCall::named(Error const& error) const {

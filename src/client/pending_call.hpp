@@ -51,6 +51,8 @@ protected:
     [[nodiscard]] virtual bool answered() const = 0;
     /// Ends what `go` began.
     virtual void drop() noexcept {}
+    /// It is about to fail with this error, since it took too long.
+    virtual void on_deadline(Error const& /*error*/) noexcept {}
     /// Where it stands since `go`.
     [[nodiscard]] virtual Stage stage() const noexcept { return Stage::submitting; }
     virtual void describe(OperationStatus& /*status*/, TimePoint /*now*/) const {}

@@ -297,6 +297,7 @@ void check_limits(ClientOptions const& options) {
     check_positive("chunks.bytes", options.chunks.bytes);
     check_positive("chunks.bytes_in_flight", options.chunks.bytes_in_flight);
     check_time("deadline", options.deadline, true);
+    if (options.poll_error_limit) check_time("poll_error_limit", *options.poll_error_limit, true);
     auto const& intervals = options.intervals;
     check_time("intervals.heartbeat", intervals.heartbeat, false);
     check_time("intervals.heartbeat_warning", intervals.heartbeat_warning, true);
@@ -331,6 +332,7 @@ void resolve_session(ResolvedOptions& resolved, ClientOptions const& options,
     resolved.telemetry = telemetry_of(options, environment);
     resolved.header_overrides = options.default_headers;
     resolved.poll_backoff = poll_backoff_of(options, environment);
+    resolved.poll_error_limit = options.poll_error_limit;
     resolved.dispatch = options.dispatch;
     resolved.deadline = options.deadline;
     resolved.max_pending = options.max_pending;

@@ -40,6 +40,7 @@ struct ResolvedOptions {
     bool telemetry{true};
     Headers header_overrides{};
     PollBackoff poll_backoff{};
+    std::optional<std::chrono::milliseconds> poll_error_limit{};
     DispatchLimits dispatch{};
     std::chrono::milliseconds deadline{0};
     std::size_t max_pending{0};

@@ -45,7 +45,7 @@ std::shared_ptr<service::SampleSettings const> shared_settings(SamplingParams pa
 }
 
 bool is_default(CallOptions const& call) {
-    return call.retry == RetryOverrides{} && call.deadline.count() == 0 &&
+    return call.retry == RetryOverrides{} && !call.circuit_breaker && call.deadline.count() == 0 &&
            call.on_queue_state.empty() && call.queue_warnings && call.metadata.empty();
 }
 

@@ -324,6 +324,12 @@ SamplingClient from_sampler_handle(std::string const& handle) {
 }
 
 SamplingClient from_sampler_handle(std::string const& handle, ClientOptions options) {
+    return from_sampler_handle(handle, RetryConfig{}, std::move(options));
+}
+
+SamplingClient from_sampler_handle(std::string const& handle, RetryConfig retry,
+                                   ClientOptions options) {
+    retry.validate();
     auto snapshot = service::decode_sampler_handle(handle).value();
     options = client::with_defaults(std::move(options));
     options.base_url = snapshot.base_url;
@@ -341,6 +347,7 @@ SamplingClient from_sampler_handle(std::string const& handle, ClientOptions opti
     service::SamplerPlan plan;
     plan.sampling_session_id = std::move(snapshot.sampling_session_id);
     plan.copy = true;
+    plan.retry = std::move(retry);
     plan.record_stability_info = snapshot.record_stability_info;
     auto core = client::make_core(runtime, client::holder_config(resolved), resolved,
                                   service::HolderKind::shadow, transport, snapshot.session, {});

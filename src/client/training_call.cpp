@@ -14,6 +14,7 @@ void TrainingCall::start(service::PassPlan plan) {
     set_stage(std::nullopt);
     result_type_ = plan.submits.front().request_type;
     plan.metadata = call_.metadata;
+    plan.breaker = call_.circuit_breaker;
     pass_.start(std::move(plan));
 }
 

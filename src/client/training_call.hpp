@@ -50,6 +50,7 @@ protected:
     [[nodiscard]] CallOptions const& call() const noexcept { return call_; }
 
     void drop() noexcept override { pass_.cancel(); }
+    void on_deadline(Error const& error) noexcept override { pass_.out_of_time(error); }
     Stage stage() const noexcept override { return own_ ? *own_ : pass_.stage(); }
     void describe(OperationStatus& status, TimePoint now) const override;
 

@@ -361,6 +361,7 @@ Future<SamplingClient> TrainingClient::save_weights_and_get_sampling_client(
         plan.sampling_session_id = *std::move(answer.sampling_session_id);
         plan.retry = options.retry;
         plan.record_stability_info = options.record_stability_info;
+        plan.breaker = options.circuit_breaker;
         return impl->sampler(std::move(plan));
     });
 }
@@ -392,6 +393,7 @@ SamplingClient TrainingClient::create_sampling_client(std::string model_path,
     plan.model_path = std::move(model_path);
     plan.retry = std::move(options.retry);
     plan.record_stability_info = options.record_stability_info;
+    plan.breaker = std::move(options.circuit_breaker);
     return impl_->sampler(std::move(plan));
 }
 

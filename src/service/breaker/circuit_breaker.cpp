@@ -69,8 +69,10 @@ std::string_view to_string(CircuitState state) noexcept {
 }
 
 bool is_service_trouble(Error const& error) noexcept {
-    return error.kind() == ErrorKind::connection || error.kind() == ErrorKind::timeout ||
-           error.http_status().value_or(0) >= 500;
+    if (error.category() == ErrorCategory::user) return false;
+    if (error.kind() == ErrorKind::connection || error.kind() == ErrorKind::timeout) return true;
+    auto const status = error.http_status().value_or(0);
+    return status == 408 || status == 429 || status >= 500;
 }
 
 /// The mutex guards the machine alone; the clock and the predicate, which are the user's, are
@@ -88,7 +90,7 @@ struct CircuitBreaker::Permit::Core {
         return std::chrono::steady_clock::now();
     }
     [[nodiscard]] bool is_failure(Error const& error) const noexcept try {
-        return !options.is_failure || options.is_failure(error);
+        return options.is_failure ? options.is_failure(error) : is_service_trouble(error);
     } catch (...) {
         return true;
     }

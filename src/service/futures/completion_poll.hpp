@@ -77,6 +77,8 @@ public:
     [[nodiscard]] std::size_t unclaimed() const noexcept { return unclaimed_.size(); }
     [[nodiscard]] bool polling() const noexcept { return http_.under_way(); }
     [[nodiscard]] std::int64_t cursor() const noexcept { return machine_.cursor(); }
+    /// The last poll failed.
+    [[nodiscard]] bool failing() const noexcept { return !failure_.empty(); }
     /// What those who wait wait for, in words.
     [[nodiscard]] std::string standing() const;
 

@@ -282,9 +282,20 @@ void FuturePoll::follow(PollMachine::Step step, Error const* failure) {
         return acquire(download->bytes);
     }
     auto const& poll = std::get<PollMachine::Poll>(step.next);
+    if (failure != nullptr && !may_go_on(poll, *failure)) {
+        return fail(machine_->given_up(*failure));
+    }
     wait(poll);
     log_wait(failure);
     if (step.queue) tell_queue_state(*step.queue);
+}
+
+bool FuturePoll::may_go_on(PollMachine::Poll const& poll, Error const& failure) {
+    if (!machine_->failing()) return true;  // the answer was that there is no result yet
+    auto const now = around_->scheduler().now();
+    RepeatCost cost{.wait = poll.at - now};
+    if (machine_->failures() > 1) cost.took = now - doing_since_;
+    return listener_->may_poll_again(failure, cost);
 }
 
 void FuturePoll::report(PollMachine::Step const& step, Error const* failure) const {
@@ -357,6 +368,7 @@ PollStanding FuturePoll::standing() const noexcept {
         standing.why = why_;
     }
     if (auto const* const last = machine_->last_failure()) standing.last_failure = last->what();
+    standing.failing = failing();
     return standing;
 }
 

@@ -127,6 +127,8 @@ struct PollStanding {
     PollWait why{PollWait::none};
     /// Why the last poll that failed did; empty if none did.
     std::string_view last_failure{};
+    /// No answer has come since then.
+    bool failing{false};
 };
 
 /// Asks for the result of one promise until it is there or cannot come (R-FUT-01 … R-FUT-40): a
@@ -149,6 +151,8 @@ public:
         virtual void on_standing() {}
         /// As `HttpCall::Listener` has it.
         virtual void on_coming() const noexcept {}
+        /// A poll failed and would be repeated; false ends it with the error.
+        virtual bool may_poll_again(Error const& /*error*/, RepeatCost /*cost*/) { return true; }
 
     protected:
         ~Listener() = default;
@@ -168,6 +172,8 @@ public:
     /// As in `standing()`.
     [[nodiscard]] PollStanding::Doing doing() const noexcept;
     [[nodiscard]] PollWait wait_reason() const noexcept { return why_; }
+    /// No answer has come since a poll failed.
+    [[nodiscard]] bool failing() const noexcept { return machine_ && machine_->failing(); }
 
 private:
     using Doing = PollStanding::Doing;
@@ -199,6 +205,7 @@ private:
     void on_classified();
     void take(wire::FutureAnswer answer, std::string&& body);
     void follow(PollMachine::Step step, Error const* failure);
+    [[nodiscard]] bool may_go_on(PollMachine::Poll const& poll, Error const& failure);
     void report(PollMachine::Step const& step, Error const* failure) const;
     void log_wait(Error const* failure) const;
     void tell_queue_state(wire::QueueReport const& queue);

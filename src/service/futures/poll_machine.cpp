@@ -143,7 +143,8 @@ PollMachine::Poll PollMachine::patiently(TimePoint now, PollWait why) noexcept {
 
 PollMachine::Step PollMachine::on_answer(wire::FutureAnswer const& answer, TimePoint now) {
     backoffs_ = 0;
-    server_errors_ = 0;
+    same_errors_ = 0;
+    failures_ = 0;
     delays_ = 0;
     if (std::holds_alternative<answer::Pending>(answer)) {
         auto const delay = doubled(pendings_);
@@ -206,6 +207,8 @@ PollMachine::Step PollMachine::on_error(Error const& error, TimePoint now) {
         return {.next = Fail{error.details()}};
     }
     if (error.retryable()) {
+        count_failure();
+        same_errors_ = 0;
         last_ = std::make_shared<Error const>(error);
         return back_off(now, PollWait::no_answer, connection_event);
     }
@@ -224,8 +227,13 @@ PollMachine::Step PollMachine::on_status(int status, Error const& error, TimePoi
     pendings_ = 0;
     if (status != 429) backoffs_ = 0;
     bool const server_error = status >= 500 && status < 600;
-    if (!server_error) server_errors_ = 0;
+    if (status != 500) same_errors_ = 0;
     if (!server_error && status != 408) delays_ = 0;
+    if (status == 408) {
+        failures_ = 0;
+    } else {
+        count_failure();
+    }
 
     if (status == 408) {
         if (parse_object(error.body())) bad_requests_ = 0;
@@ -258,21 +266,38 @@ PollMachine::Step PollMachine::on_status(int status, Error const& error, TimePoi
 }
 
 PollMachine::Step PollMachine::on_server_error(int status, Error const& error, TimePoint now) {
+    if (status == 500) {
+        bool const same = same_errors_ > 0 && last_->body() == error.body();
+        if (!same) same_errors_since_ = now;
+        same_errors_ = same ? same_errors_ + 1 : 1;
+    }
     last_ = std::make_shared<Error const>(error);
-    if (server_errors_ == 0) server_errors_since_ = now;
-    ++server_errors_;
-    auto const lasted = now - server_errors_since_;
-    if (lasted >= rules_->server_errors_for && server_errors_ >= rules_->least_server_errors) {
-        auto step = final_status(status, error, RetryEnd::attempts_spent, fatal_kind);
-        auto& details = std::get<Fail>(step.next).error;
+    auto const lasted = now - same_errors_since_;
+    if (status == 500 && rules_->same_errors_for && lasted >= *rules_->same_errors_for &&
+        same_errors_ >= rules_->least_same_errors) {
+        auto details = given_up(error);
         details.message += "; so it was for " + plain_seconds(lasted) + " s and " +
-                           std::to_string(server_errors_) + " polls";
-        return step;
+                           std::to_string(same_errors_) +
+                           " polls (ClientOptions::poll_error_limit)";
+        return {.next = Fail{std::move(details)},
+                .report = report_of(status_event, fatal_kind, false)};
     }
     Step step{.next = patiently(now, PollWait::server_error),
               .report = report_of(status_event, retry_kind, true)};
     if (status == 503) step.queue = worth_telling(wire::decode_queue_report(error.body()));
     return step;
+}
+
+void PollMachine::count_failure() noexcept {
+    if (failures_ < 1000) ++failures_;
+}
+
+/// As the failure it was, so that a handler may submit anew (C-64).
+ErrorDetails PollMachine::given_up(Error const& error) const {
+    auto details = about(error, error.kind());
+    details.retryable = true;
+    details.stopped = RetryEnd::attempts_spent;
+    return details;
 }
 
 PollMachine::Step PollMachine::on_bad_request(Error const& error, TimePoint now) {
@@ -295,23 +320,29 @@ PollMachine::Step PollMachine::back_off(TimePoint now, PollWait why, std::string
 PollMachine::Step PollMachine::final_status(int status, Error const& error, RetryEnd stopped,
                                             std::string_view kind) const {
     // A handler must not submit anew because of a status that it would repeat for a submit: the
-    // promise is there, only its result cannot be had (C-64).
-    auto details = this->error(is_passing(status) ? ErrorKind::request_failed : error.kind(), ": ");
-    auto const detail = status == 400 ? detail_of(error.body()) : std::string{};
+    // promise is there, only its result cannot be had.
+    auto details = about(error, is_passing(status) ? ErrorKind::request_failed : error.kind());
+    details.http_status = status;
+    details.stopped = stopped;
+    return {.next = Fail{std::move(details)}, .report = report_of(status_event, kind, false)};
+}
+
+ErrorDetails PollMachine::about(Error const& error, ErrorKind kind) const {
+    auto details = this->error(kind, ": ");
+    auto const detail = error.http_status() == 400 ? detail_of(error.body()) : std::string{};
     if (detail.empty()) {
         details.message += error.what();
     } else {
         details.message += "400 bad request: " + detail;
     }
-    details.http_status = status;
+    details.http_status = error.http_status();
     details.category = error.category();
     details.retry_after = error.retry_after();
     details.body = error.body();
     details.headers = error.details().headers;
     details.unsupported_feature = error.details().unsupported_feature;
-    details.stopped = stopped;
     details.cause = std::make_shared<Error const>(error);
-    return {.next = Fail{std::move(details)}, .report = report_of(status_event, kind, false)};
+    return details;
 }
 
 PollMachine::Step PollMachine::on_billing(Error const& error, std::optional<nanoseconds> pause,

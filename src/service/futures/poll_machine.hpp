@@ -24,9 +24,10 @@ struct PollRules {
     PollBackoff backoff{};
     /// Two polls of which the second follows at once begin this far apart (R-FUT-11).
     std::chrono::nanoseconds spacing{std::chrono::milliseconds{100}};
-    /// 5xx answers in a row that are taken: for this long, and at least so many (R-WIRE-10).
-    std::chrono::nanoseconds server_errors_for{std::chrono::minutes{5}};
-    int least_server_errors{20};
+    /// Answers of 500 with the same body that are taken in a row: for this long, and at least so
+    /// many (R-WIRE-10). Empty: any number.
+    std::optional<std::chrono::nanoseconds> same_errors_for{std::chrono::minutes{5}};
+    int least_same_errors{20};
 };
 
 /// Why the next poll has to wait.
@@ -101,6 +102,13 @@ public:
     /// The deadline has passed (R-FUT-21).
     [[nodiscard]] Step on_deadline(TimePoint now);
 
+    /// The error of a promise that is given up after this failure, though it could be asked for
+    /// again.
+    [[nodiscard]] ErrorDetails given_up(Error const& error) const;
+    /// Polls in a row to which no answer came, or one that says nothing about the promise.
+    [[nodiscard]] int failures() const noexcept { return failures_; }
+    [[nodiscard]] bool failing() const noexcept { return failures_ > 0; }
+
     /// The members of the event that a step reports; `error` is what the step came from.
     [[nodiscard]] boost::json::object event_data(Report const& report, Error const& error,
                                                  TimePoint now) const;
@@ -125,6 +133,9 @@ private:
     [[nodiscard]] Poll soon(TimePoint now, PollWait why) const noexcept;
     [[nodiscard]] Poll patiently(TimePoint now, PollWait why) noexcept;
     [[nodiscard]] ErrorDetails error(ErrorKind kind, std::string_view text) const;
+    /// That it failed as `error` says.
+    [[nodiscard]] ErrorDetails about(Error const& error, ErrorKind kind) const;
+    void count_failure() noexcept;
     [[nodiscard]] std::string subject() const;
 
     PollRules const* rules_;
@@ -133,13 +144,14 @@ private:
     TimePoint since_;
     TimePoint deadline_;
     TimePoint begun_{};  ///< of the newest poll
-    TimePoint server_errors_since_{};
+    TimePoint same_errors_since_{};
     std::int64_t polls_{0};
-    int backoffs_{0};       ///< exponent of the next wait after 429 or no answer
-    int bad_requests_{0};   ///< of the budget for 400
-    int server_errors_{0};  ///< in a row
-    int pendings_{0};       ///< in a row
-    int delays_{0};         ///< answers in a row that `poll_backoff` slows down
+    int backoffs_{0};      ///< exponent of the next wait after 429 or no answer
+    int bad_requests_{0};  ///< of the budget for 400
+    int same_errors_{0};   ///< answers of 500 in a row with the body of `last_`
+    int failures_{0};      ///< in a row
+    int pendings_{0};      ///< in a row
+    int delays_{0};        ///< answers in a row that `poll_backoff` slows down
     bool allow_metadata_only_{true};
     std::shared_ptr<Error const> last_{};
 };

@@ -41,6 +41,10 @@ void describe(OperationStatus& status, FuturePoll const& poll, HttpContext& http
             break;
         case PollStanding::Doing::polling:
             status.why = "the service has no result yet";
+            if (standing.failing) {
+                status.why = "the service has not answered yet; last: ";
+                status.why += standing.last_failure;
+            }
             break;
         case PollStanding::Doing::credential: {
             auto credential = http.credentials().standing();

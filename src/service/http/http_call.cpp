@@ -193,24 +193,31 @@ void HttpCall::on_failure(Failure failure) {
 
 void HttpCall::follow(HttpRetry::Action action, Timing const& timing) {
     if (auto* again = std::get_if<HttpRetry::Retry>(&action)) {
+        auto& scheduler = context_->scheduler();
+        bool const repeated = retry_->retries() > 1;
+        Error const error{again->error};
+        if (!listener_->may_repeat(error, {.wait = again->delay,
+                                           .took = repeated ? scheduler.now() - sent_at_
+                                                            : std::chrono::nanoseconds{0}})) {
+            return fail(retry_->given_up(std::move(again->error)));
+        }
         if (context_->observed()) {
             auto told = event<HttpRetryEvent>();
             told.retry_count = retry_->retries();
             told.delay = again->delay;
-            told.reason = again->why;
+            told.reason = error.what();
             context_->tell(&Observer::on_http_retry, std::move(told));
         }
         if (context_->logs(LogLevel::info)) {
             auto const ms = std::chrono::ceil<std::chrono::milliseconds>(again->delay);
-            context_->log(LogLevel::info, again->why + "; retry " +
+            context_->log(LogLevel::info, std::string{error.what()} + "; retry " +
                                               std::to_string(retry_->retries()) + " in " +
                                               seconds_text(ms) + " s");
         }
         answer_.reset();
         state_ = State::waiting;
-        auto& scheduler = context_->scheduler();
         trouble().retry_at = scheduler.now() + again->delay;
-        trouble().why = std::move(again->why);
+        trouble().why = error.what();
         scheduler.arm(trouble(), trouble().retry_at, Precision::exact);
         listener_->on_standing();
     } else if (auto* failed = std::get_if<HttpRetry::Fail>(&action)) {
@@ -267,6 +274,7 @@ void HttpCall::fail(ErrorDetails error) {
 
 void HttpCall::on_time() {
     if (state_ == State::waiting) {
+        if (auto const refusal = listener_->before_repeat()) return fail(refusal->details());
         attempt();
         return listener_->on_standing();
     }

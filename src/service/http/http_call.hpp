@@ -7,6 +7,7 @@
 #include "service/http/http_context.hpp"
 #include "service/http/http_retry.hpp"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,6 +52,14 @@ struct HttpParcel {
     Body body{};
 };
 
+/// What it costs to repeat a request.
+struct RepeatCost {
+    /// Until it is sent again.
+    std::chrono::nanoseconds wait{0};
+    /// What the failed one took, if it was a repetition itself.
+    std::chrono::nanoseconds took{0};
+};
+
 /// Makes one HTTP call with its retries: sink, timer and state in one object, to be a member of
 /// the operation that needs the answer. May be started again once a call is over.
 ///
@@ -72,6 +81,10 @@ public:
         /// An answer begins to come. What it is for may be fetched into the caches, and nothing
         /// else.
         virtual void on_coming() const noexcept {}
+        /// The request failed and would be repeated; false ends the call with the error.
+        virtual bool may_repeat(Error const& /*error*/, RepeatCost /*cost*/) { return true; }
+        /// The request is about to be sent again; an error ends the call instead.
+        virtual std::optional<Error> before_repeat() { return std::nullopt; }
 
     protected:
         ~Listener() = default;

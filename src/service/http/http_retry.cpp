@@ -104,9 +104,14 @@ HttpRetry::Action HttpRetry::again_or_fail(bool retry, std::chrono::nanoseconds 
                                            ErrorDetails error) {
     if (retry && retries_ < rules_.max_retries) {
         ++retries_;
-        return Retry{.delay = delay, .why = std::move(error.message)};
+        return Retry{.delay = delay, .error = std::move(error)};
     }
     return give_up(retry ? RetryEnd::attempts_spent : RetryEnd::permanent, std::move(error));
+}
+
+ErrorDetails HttpRetry::given_up(ErrorDetails error) {
+    --retries_;  // it is not made
+    return give_up(RetryEnd::attempts_spent, std::move(error)).error;
 }
 
 HttpRetry::Fail HttpRetry::give_up(RetryEnd why, ErrorDetails error) const {

@@ -35,10 +35,10 @@ class HttpRetry {
 public:
     /// The answer is the result.
     struct Deliver {};
-    /// Try again after `delay`; `why` is for the log.
+    /// Try again after `delay`, unless the caller gives up with `error`.
     struct Retry {
         std::chrono::nanoseconds delay{};
-        std::string why{};
+        ErrorDetails error{};
     };
     struct Fail {
         ErrorDetails error{};
@@ -68,6 +68,8 @@ public:
                                     Scrubber const& scrubber);
 
     [[nodiscard]] int retries() const noexcept { return retries_; }
+    /// The error of a call that is given up in place of the retry that it was told of.
+    [[nodiscard]] ErrorDetails given_up(ErrorDetails error);
 
     /// R-RETRY-70, for an answer that is no success.
     [[nodiscard]] static bool retries_status(int status, Headers const& headers) noexcept;

@@ -1,15 +1,20 @@
 #include <tinkxx/retry_config.hpp>
 
 #include "service/retry/refusal.hpp"
+#include "service/retry/retryable_kinds.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 
 namespace tinkxx {
 namespace {
+
+/// More samples than any sampler has under way.
+constexpr std::int64_t no_bound = std::numeric_limits<std::int64_t>::max();
 
 [[noreturn]] void refuse(std::string_view field, std::string const& value, std::string_view rule) {
     service::refuse_field("RetryConfig", field, value, rule);
@@ -68,6 +73,12 @@ void RetryConfig::validate() const {
     if (max_retries && *max_retries < 0) {
         refuse("max_retries", std::to_string(*max_retries), "0 or above, or empty for no limit");
     }
+    for (auto const kind : retryable_errors) {
+        if (service::never_repeated(kind)) {
+            refuse("retryable_errors", std::string{to_string(kind)},
+                   "kinds that a repetition can help: such an error is never retried");
+        }
+    }
     for (auto const& range : retryable_statuses.ranges()) {
         if (range.first > range.last) {
             refuse("retryable_statuses",
@@ -79,7 +90,9 @@ void RetryConfig::validate() const {
 }
 
 RetryConfig RetryOverrides::over(RetryConfig config) const {
-    if (max_connections) config.max_connections = max_connections;
+    if (max_connections.is_set()) {
+        config.max_connections = max_connections.value().value_or(no_bound);
+    }
     replace(config.progress_timeout, progress_timeout);
     replace(config.retry_delay_base, retry_delay_base);
     replace(config.retry_delay_max, retry_delay_max);
@@ -89,7 +102,9 @@ RetryConfig RetryOverrides::over(RetryConfig config) const {
     replace(config.retryable_errors, retryable_errors);
     replace(config.retryable_statuses, retryable_statuses);
     if (retry_if) config.retry_if = retry_if;
-    if (max_retries) config.max_retries = max_retries;
+    if (max_retries.is_set()) config.max_retries = max_retries.value();
+    if (retry_budget.is_set()) config.retry_budget = retry_budget.value();
+    replace(config.semaphore_key, semaphore_key);
     return config;
 }
 

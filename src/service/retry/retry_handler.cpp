@@ -2,6 +2,7 @@
 
 #include "base/entropy.hpp"
 #include "service/retry/retry_delay.hpp"
+#include "service/retry/retryable_kinds.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -120,16 +121,7 @@ std::optional<TimePoint> RetryHandler::stuck_at() const noexcept {
 }
 
 bool RetryHandler::retryable(RetryConfig const& config, Error const& error) {
-    switch (error.kind()) {
-        case ErrorKind::validation:
-        case ErrorKind::request_failed:
-        case ErrorKind::cancelled:
-        case ErrorKind::closed:
-        case ErrorKind::usage:
-            return false;
-        default:
-            break;
-    }
+    if (never_repeated(error.kind())) return false;
     if (std::ranges::find(config.retryable_errors, error.kind()) != config.retryable_errors.end()) {
         return true;
     }
@@ -141,23 +133,38 @@ bool RetryHandler::retryable(RetryConfig const& config, Error const& error) {
     return config.retry_if && (*config.retry_if)(error);
 }
 
-RetryVerdict RetryHandler::judge(RetryConfig const& config, Error const& error,
-                                 std::int64_t attempt, double chance) {
+RetryVerdict RetryHandler::within_limits(RetryConfig const& config, RetryHandler* handler,
+                                         RetryCount const& count, std::chrono::nanoseconds delay,
+                                         TimePoint now) {
+    if (config.max_retries && count.requests > *config.max_retries) {
+        return {.end = RetryEnd::attempts_spent,
+                .note = "gave up after " + std::to_string(count.requests) +
+                        (count.requests == 1 ? " request" : " requests") +
+                        " (RetryConfig::max_retries)"};
+    }
+    auto* budget = count.own_budget;
+    if (budget == nullptr && config.retry_budget && handler != nullptr && handler->budget_) {
+        budget = &*handler->budget_;
+    }
+    if (budget != nullptr && !budget->take(now, count.took + delay)) {
+        return {.end = RetryEnd::attempts_spent,
+                .note = "the retry budget is spent (RetryConfig::retry_budget)"};
+    }
+    return {.retry = true, .delay = delay, .end = RetryEnd::none};
+}
+
+void RetryHandler::count(Error const& error) {
     auto name = histogram_name(error);
     if (errors_.size() < most_error_names || errors_.contains(name)) ++errors_[std::move(name)];
+}
+
+RetryVerdict RetryHandler::judge(RetryConfig const& config, Error const& error,
+                                 RetryCount const& count, double chance) {
     if (!retryable(config, error)) return {.end = RetryEnd::permanent};
-    if (config.max_retries && attempt > *config.max_retries) {
-        return {.end = RetryEnd::attempts_spent,
-                .note = "gave up after " + std::to_string(attempt) +
-                        " attempts (RetryConfig::max_retries)"};
-    }
-    auto const delay = retry_delay(config, attempt - 1, chance);
-    if (budget_ && !budget_->take(scheduler_.now(), delay)) {
-        return {.end = RetryEnd::attempts_spent,
-                .note = "the retry budget of this sampler is spent (RetryConfig::retry_budget)"};
-    }
-    ++retries_;
-    return {.retry = true, .delay = delay, .end = RetryEnd::none};
+    auto const delay = retry_delay(config, count.attempt - 1, chance);
+    auto verdict = within_limits(config, this, count, delay, scheduler_.now());
+    if (verdict.retry) ++retries_;
+    return verdict;
 }
 
 RetryStats RetryHandler::stats() const {

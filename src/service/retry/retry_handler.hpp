@@ -36,6 +36,18 @@ struct RetryStats {
     TimePoint last_progress{};
 };
 
+/// How far a call is when an attempt of it has failed.
+struct RetryCount {
+    /// Rounds of the handler, 1 for the first.
+    std::int64_t attempt{1};
+    /// Requests sent, by all layers.
+    std::int64_t requests{1};
+    /// How long the failed request took, if it was a repetition.
+    std::chrono::nanoseconds took{0};
+    /// In place of the handler's; null for none.
+    RetryBudgetState* own_budget{nullptr};
+};
+
 /// What follows a failed attempt.
 struct RetryVerdict {
     bool retry{false};
@@ -105,10 +117,17 @@ public:
     RetryHandler(std::string name, RetryConfig const& config, std::shared_ptr<CountLimit> limit,
                  Scheduler& scheduler);
 
-    /// Judges a failed attempt, `attempt` = 1, 2 …, and counts it (R-RETRY-14, 17, 20).
+    /// Judges a failed attempt (R-RETRY-14, 17, 20), and counts it if it is repeated.
     [[nodiscard]] RetryVerdict judge(RetryConfig const& config, Error const& error,
-                                     std::int64_t attempt, double chance);
+                                     RetryCount const& count, double chance);
+    /// Takes note of an error, for the progress lines.
+    void count(Error const& error);
     [[nodiscard]] static bool retryable(RetryConfig const& config, Error const& error);
+    /// Whether the limits of a call allow another request after `delay`, and pays for it if they do
+    /// (R-RETRY-17, 23). `handler` may be null.
+    [[nodiscard]] static RetryVerdict within_limits(RetryConfig const& config,
+                                                    RetryHandler* handler, RetryCount const& count,
+                                                    std::chrono::nanoseconds delay, TimePoint now);
 
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
     [[nodiscard]] RetryStats stats() const;

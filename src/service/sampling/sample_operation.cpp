@@ -146,6 +146,13 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
     }
     void on_standing() override { operation.on_standing(); }
     void on_coming() const noexcept override { base::prefetch(&operation, sizeof operation); }
+    bool may_repeat(Error const& error, RepeatCost cost) override {
+        return operation.may_repeat(error, cost);
+    }
+    std::optional<Error> before_repeat() override { return operation.before_repeat(); }
+    bool may_poll_again(Error const& /*error*/, RepeatCost cost) override {
+        return operation.may_poll_again(cost);
+    }
 
     SampleOperation& operation;
     Permit count;
@@ -202,13 +209,25 @@ void SampleOperation::begin() {
         deadline_ = std::make_unique<Deadline>(*this, started_ + limit);
         scheduler.arm(*deadline_, deadline_->at, Precision::coarse);
     }
+    if (auto const refusal = BreakerGuard::refusal(breaker())) {
+        auto const settings = sampler_->config_for(order_.call().retry);
+        bool const waits =
+            settings->enable_retry_logic && RetryHandler::retryable(*settings, *refusal);
+        if (!waits) return end(named(*refusal));
+    }
     if (auto const ready = sampler_->when_ready(*this)) return on_sampler(*ready);
     enter_stage(sampler_->stage());
 }
 
 void SampleOperation::on_sampler(Result<void> outcome) {
-    if (!outcome) return end(named(outcome.error()));
+    if (!outcome) {
+        if (!guard_.enter(breaker())) guard_.failed(outcome.error());
+        return end(named(outcome.error()));
+    }
     auto config = sampler_->config_for(order_.call().retry);
+    if (auto const& own = order_.call().retry.retry_budget; own.value()) {
+        own_budget_ = std::make_unique<RetryBudgetState>(*own.value());
+    }
     bypass_handler_ = order_.may_bypass_handler && sampler_->no_retries();
     if (bypass_handler_) {
         configure(std::move(config));
@@ -231,10 +250,8 @@ void SampleOperation::attempt() {
     if (sampler_->observed()) {
         sampler_->tell(&Observer::on_attempt_start, event<AttemptStartEvent>());
     }
-    if (auto breaker = sampler_->plan().breaker) {
-        auto admitted = breaker->admit();
-        if (!admitted) return attempt_failed(named(admitted.error()));
-        admitted_ = std::make_unique<CircuitBreaker::Permit>(*std::move(admitted));
+    if (auto const refusal = BreakerGuard::refusal(breaker())) {
+        return attempt_failed(named(*refusal));
     }
     seq_id_ = sampler_->next_seq_id();  // R-SAMP-04: before any waiting
     step_ = Step::count;
@@ -348,6 +365,7 @@ void SampleOperation::encoded(std::shared_ptr<std::string const> tail) {
 }
 
 void SampleOperation::submit() {
+    if (auto const refusal = before_repeat()) return attempt_failed(named(*refusal));
     auto& shared = sampler_->shared();
     auto order = shared.submit_order();
     if (auto const& metadata = order_.call().metadata; !metadata.empty()) {
@@ -365,6 +383,44 @@ void SampleOperation::submit() {
         .start(std::move(order), std::move(parcel),
                retries() ? Repeat::sample_submit : Repeat::once);
     enter_stage(Stage::submitting);
+}
+
+std::optional<CircuitBreaker> const& SampleOperation::breaker() const noexcept {
+    auto const& own = order_.call().circuit_breaker;
+    return own ? own : sampler_->plan().breaker;
+}
+
+/// Each request is one that the breaker lets through, and that `max_retries` counts.
+std::optional<Error> SampleOperation::before_repeat() {
+    if (auto refusal = guard_.enter(breaker())) return refusal;
+    ++requests_;
+    return std::nullopt;
+}
+
+RetryCount SampleOperation::count(nanoseconds took) const noexcept {
+    return {
+        .attempt = attempt_, .requests = requests_, .took = took, .own_budget = own_budget_.get()};
+}
+
+/// Asked by the submit loop (R-RETRY-17, R-EXT-03).
+bool SampleOperation::may_repeat(Error const& error, RepeatCost cost) {
+    guard_.failed(error);
+    if (BreakerGuard::refusal(breaker())) return false;
+    return RetryHandler::retryable(config(), error) && allowed(count(cost.took), cost.wait);
+}
+
+bool SampleOperation::may_poll_again(RepeatCost cost) {
+    auto costs = count(cost.took);
+    costs.requests = 0;  // the request itself is not sent again
+    return allowed(costs, cost.wait);
+}
+
+bool SampleOperation::allowed(RetryCount const& count, nanoseconds wait) {
+    auto verdict =
+        RetryHandler::within_limits(config(), handler(), count, wait, sampler_->scheduler().now());
+    if (verdict.retry) return true;
+    denied_ = std::make_unique<RetryVerdict const>(std::move(verdict));
+    return false;
 }
 
 void SampleOperation::submitted(HttpResponse const& response) {
@@ -388,6 +444,7 @@ void SampleOperation::submit_failed(Error const& error) {
     if (status == 422 && tail_members_ == wire::Members::newest && names_new_member(error.body())) {
         if (fits_old_members(order_.settings->options, stability)) {
             shared.only_old_members();
+            --requests_;  // it is made again for another reason than a failure
             dispatched_->drop_request();
             step_ = Step::encode;
             return advance();
@@ -403,6 +460,7 @@ void SampleOperation::submit_failed(Error const& error) {
 void SampleOperation::refused(Error const& error) {
     auto& shared = sampler_->shared();
     auto const now = shared.scheduler().now();
+    auto const took = requests_ > 1 ? now - dispatched_->call()->sent_at() : nanoseconds::zero();
     bool const billing = error.http_status() == 402;
     if (billing) {
         auto const verdict = shared.context().billing().on_402(now, error.what());
@@ -416,9 +474,15 @@ void SampleOperation::refused(Error const& error) {
                                : nanoseconds{large_prompt_backoff};
     if (!billing) duration = backoff_hint(error, shared.scheduler().wall()).value_or(duration);
     shared.gate().close(now, duration);
-    if (!billing && !retries()) {
+    guard_.failed(error);
+    bool const listed = billing || RetryHandler::retryable(config(), error);
+    bool const again =
+        retries() && listed && !BreakerGuard::refusal(breaker()) && allowed(count(took), duration);
+    if (!again) {
         auto details = error.details();  // R-SAMP-33
-        details.retry_after = std::chrono::ceil<std::chrono::milliseconds>(duration);
+        if (!billing) {
+            details.retry_after = std::chrono::ceil<std::chrono::milliseconds>(duration);
+        }
         return attempt_failed(named(Error{std::move(details)}));
     }
     dispatched_->drop_request();
@@ -518,7 +582,7 @@ void SampleOperation::decoded(Result<SampleResponse> response, bool protobuf) {
         sampler_->report_undecodable(response.error(), request_id(), protobuf);
         return attempt_failed(named(response.error()));
     }
-    if (admitted_) admitted_->succeeded();
+    guard_.succeeded();
     if (sampler_->observed()) {
         auto told = event<AttemptStopEvent>();
         told.duration = sampler_->scheduler().now() - attempt_started_;
@@ -529,8 +593,7 @@ void SampleOperation::decoded(Result<SampleResponse> response, bool protobuf) {
 
 void SampleOperation::attempt_failed(Error error) {
     auto const keep_alive = shared_from_this();
-    if (admitted_) admitted_->failed(error);
-    admitted_.reset();
+    guard_.failed(error);
     if (auto* const completions = sampler_->completions(); completions != nullptr && dispatched_ &&
                                                            dispatched_->poll() != nullptr &&
                                                            !request_id().empty()) {
@@ -540,6 +603,7 @@ void SampleOperation::attempt_failed(Error error) {
     release_permits();
     if (finished_) return;
     if (bypass_handler_ || !retries()) {
+        if (auto const denied = std::move(denied_)) error = Error{with_note(error, *denied)};
         if (sampler_->observed()) {
             auto told = event<AttemptFailedEvent>();
             told.error = error;
@@ -547,7 +611,8 @@ void SampleOperation::attempt_failed(Error error) {
         }
         return end(std::move(error));
     }
-    auto const verdict = handler()->judge(config(), error, attempt_, sampler_->shared().chance());
+    handler()->count(error);
+    auto const verdict = judge(error);
     report_attempt(error, verdict.retry);
     if (!verdict.retry) {
         if (sampler_->observed()) {
@@ -576,6 +641,16 @@ void SampleOperation::attempt_failed(Error error) {
     enter_stage(Stage::waiting_to_retry, error.what());
 }
 
+RetryVerdict SampleOperation::judge(Error& error) {
+    if (auto const denied = std::move(denied_)) return *denied;
+    if (auto const refusal = BreakerGuard::refusal(breaker());
+        refusal && error.kind() != ErrorKind::circuit_open &&
+        RetryHandler::retryable(config(), error)) {
+        error = BreakerGuard::stopped(named(*refusal), error);
+    }
+    return handler()->judge(config(), error, count({}), sampler_->shared().chance());
+}
+
 void SampleOperation::on_time() {
     if (stage_ == Stage::waiting_to_retry) return attempt();
     advance();  // the gate, which may have moved
@@ -583,7 +658,7 @@ void SampleOperation::on_time() {
 
 void SampleOperation::on_stuck(std::chrono::milliseconds progress_timeout) {
     auto const seconds = std::chrono::duration_cast<std::chrono::seconds>(progress_timeout).count();
-    end(Error{
+    end_by_time(Error{
         {.kind = ErrorKind::connection,
          .message = std::string{order_.operation} + ": no sample succeeded for " +
                     std::to_string(seconds) +
@@ -592,19 +667,37 @@ void SampleOperation::on_stuck(std::chrono::milliseconds progress_timeout) {
          .retryable = true,
          .request_id = request_id(),
          .stopped = RetryEnd::permanent,
-         .attempts = static_cast<int>(attempt_)}});
+         .attempts = static_cast<int>(requests_)}});
 }
 
 void SampleOperation::out_of_time() {
     auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_->at - started_);
     auto const standing = status(sampler_->scheduler().now());
-    end(Error{{.kind = ErrorKind::timeout,
+    end_by_time(
+        Error{{.kind = ErrorKind::timeout,
                .message = std::string{order_.operation} + ": not done within its deadline of " +
                           std::to_string(ms.count()) + " ms; it was " + to_string(standing),
                .retryable = true,
                .request_id = request_id(),
                .stopped = RetryEnd::cancelled,
-               .attempts = static_cast<int>(attempt_)}});
+               .attempts = static_cast<int>(requests_)}});
+}
+
+/// Counts as a failure of the service if nothing else held it up (R-EXT-03).
+void SampleOperation::end_by_time(Error const& error) {
+    bool const beginning = attempt_ == 0;
+    if (waits_for_service() && !(beginning && guard_.enter(breaker()))) guard_.failed(error);
+    end(error);
+}
+
+bool SampleOperation::waits_for_service() const noexcept {
+    if (attempt_ == 0) return sampler_->waits_for_service();
+    if (!dispatched_) return false;
+    if (auto const* const call = dispatched_->call()) return call->waits_for_service();
+    if (auto const* const poll = dispatched_->poll()) return poll->failing();
+    if (stage_ != Stage::waiting_for_completion) return false;
+    auto const* const completions = sampler_->completions();
+    return completions != nullptr && completions->failing();
 }
 
 void SampleOperation::stop() noexcept {
@@ -619,7 +712,7 @@ void SampleOperation::on_close() noexcept {
                    std::string{order_.operation} + ": the client was closed while it was under way",
                .request_id = request_id(),
                .stopped = RetryEnd::cancelled,
-               .attempts = static_cast<int>(attempt_)}});
+               .attempts = static_cast<int>(requests_)}});
 }
 
 void SampleOperation::release_permits() {
@@ -647,7 +740,7 @@ void SampleOperation::end(Result<SampleResponse> result) {
                                        result.error().kind() == ErrorKind::timeout);
     if (abandoned && !request_id().empty()) sampler_->cancel_on_server(request_id());
     sampler_->forget(static_cast<SamplerWaiter&>(*this));
-    admitted_.reset();
+    guard_.leave();
     sampler_->pending().remove(*this);
     deadline_.reset();
     drop_attempt();
@@ -778,7 +871,7 @@ Error SampleOperation::named(Error const& error) const {
     auto details = error.details();
     details.message = std::string{order_.operation} + ": " + details.message;
     if (details.request_id.empty()) details.request_id = request_id();
-    details.attempts = static_cast<int>(attempt_);
+    details.attempts = static_cast<int>(requests_);
     return Error{std::move(details)};
 }
 

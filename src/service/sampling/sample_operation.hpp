@@ -4,6 +4,7 @@
 #include <tinkxx/circuit_breaker.hpp>
 #include <tinkxx/future.hpp>
 
+#include "service/breaker/breaker_guard.hpp"
 #include "service/futures/future_poll.hpp"
 #include "service/retry/retry_handler.hpp"
 #include "service/sampling/pending.hpp"
@@ -126,6 +127,9 @@ private:
     bool logs_progress() const noexcept override;
     void on_time() override;
 
+    [[nodiscard]] bool may_repeat(Error const& error, RepeatCost cost);
+    [[nodiscard]] std::optional<Error> before_repeat();
+    [[nodiscard]] bool may_poll_again(RepeatCost cost);
     void submitted(HttpResponse const& response);
     void submit_failed(Error const& error);
     void completed(Completed completed);
@@ -146,6 +150,12 @@ private:
     void decode(FutureResult result);
     void decoded(Result<SampleResponse> response, bool protobuf);
     void attempt_failed(Error error);
+    [[nodiscard]] RetryVerdict judge(Error& error);
+    [[nodiscard]] bool allowed(RetryCount const& count, std::chrono::nanoseconds wait);
+    [[nodiscard]] RetryCount count(std::chrono::nanoseconds took) const noexcept;
+    [[nodiscard]] std::optional<CircuitBreaker> const& breaker() const noexcept;
+    [[nodiscard]] bool waits_for_service() const noexcept;
+    void end_by_time(Error const& error);
     void out_of_time();
     void release_permits();
     void drop_attempt() noexcept;
@@ -168,10 +178,14 @@ private:
     // From here on for the loop thread only.
     std::unique_ptr<Dispatched> dispatched_{};
     std::unique_ptr<Deadline> deadline_{};  ///< null for none
-    std::unique_ptr<CircuitBreaker::Permit> admitted_{};
+    BreakerGuard guard_{};
+    std::unique_ptr<RetryBudgetState> own_budget_{};  ///< null: the handler's, if it has one
+    /// Why the last failure is not repeated; null if that is not decided yet.
+    std::unique_ptr<RetryVerdict const> denied_{};
     std::shared_ptr<std::string const> tail_{};
     std::uint64_t id_{0};
     std::int64_t attempt_{0};
+    std::int64_t requests_{0};
     std::int64_t seq_id_{0};
     TimePoint started_{};
     TimePoint shown_since_{};

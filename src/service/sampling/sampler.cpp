@@ -164,6 +164,10 @@ Stage Sampler::stage() const noexcept {
                                                          : Stage::creating_sampler;
 }
 
+bool Sampler::waits_for_service() const noexcept {
+    return call_ ? call_->waits_for_service() : shared_->holder().waits_for_service();
+}
+
 std::optional<TimePoint> Sampler::until() const {
     if (!call_) return shared_->holder().until();
     if (stage() == Stage::waiting_for_credential) return call_->standing().until;
@@ -186,8 +190,9 @@ std::shared_ptr<RetryHandler> Sampler::handler_of(RetryConfig const& config) {
     auto const& holder = shared_->holder();
     std::optional<std::int64_t> limit = config.max_connections;
     if (!holder.completion_poll()) {
-        auto const most = holder.max_concurrent_samples();
-        limit = std::min(limit.value_or(most), most);
+        auto const servers = holder.flags().sample_max_concurrent_requests;
+        if (!limit) limit = holder.max_concurrent_samples();
+        if (servers) limit = std::min(*limit, *servers);
     }
     auto const account =
         RetryHandlers::account(holder.endpoint_key(), holder.credential_identity());
@@ -197,7 +202,8 @@ std::shared_ptr<RetryHandler> Sampler::handler_of(RetryConfig const& config) {
 std::shared_ptr<RetryHandler> Sampler::handler_for(RetryConfig const& config,
                                                    RetryOverrides const& overrides) {
     // R-RETRY-60: a call shares semaphore and counters unless it has a limit of its own.
-    return overrides.max_connections ? handler_of(config) : handler_;
+    bool const own = overrides.max_connections.is_set() || overrides.semaphore_key;
+    return own ? handler_of(config) : handler_;
 }
 
 RetryHandler* Sampler::handler() noexcept { return handler_.get(); }

@@ -78,6 +78,8 @@ public:
     /// Where the creation stands.
     [[nodiscard]] Stage stage() const noexcept;
     [[nodiscard]] std::string standing(TimePoint now) const;
+    /// As `ServiceCall` has it, of the creation.
+    [[nodiscard]] bool waits_for_service() const noexcept;
     /// When that ends at the latest, if it is known.
     [[nodiscard]] std::optional<TimePoint> until() const;
 

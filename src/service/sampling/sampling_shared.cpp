@@ -25,6 +25,15 @@ std::shared_ptr<HttpOrder const> make_submit_order(HttpContext const& http) {
     return std::make_shared<HttpOrder const>(std::move(order));
 }
 
+PollRules poll_rules(SamplingSettings const& settings) {
+    PollRules rules{.backoff = settings.poll_backoff};
+    if (auto const limit = settings.poll_error_limit) {
+        rules.same_errors_for.reset();
+        if (limit->count() > 0) rules.same_errors_for = *limit;
+    }
+    return rules;
+}
+
 std::shared_ptr<EncodingChoice> choice_for(std::optional<wire::Encoding> fixed, Holder& holder) {
     if (fixed) return std::make_shared<EncodingChoice>(*fixed);
     auto choice = holder.http().runtime().part<EncodingChoices>()->get(holder.endpoint_key());
@@ -45,7 +54,7 @@ SamplingShared::Limits::Limits(SamplingShared& shared, Holder& holder)
       bytes{holder.sample_bytes_budget()},
       download{holder.download_budget()},
       forward_backward{holder.forward_backward_budget()},
-      futures{holder.context(), download, PollRules{.backoff = shared.settings_.poll_backoff}},
+      futures{holder.context(), download, poll_rules(shared.settings_)},
       submit_order{make_submit_order(holder.http())},
       gate{holder.http().runtime().part<BackoffGates>()->get(
           holder.endpoint_key(), holder.credential_identity(), holder.http().scheduler().now())},

@@ -41,6 +41,8 @@ struct SamplingSettings {
     std::optional<std::int64_t> count{};
     std::optional<std::int64_t> throttled{};
     PollBackoff poll_backoff{};
+    /// As `ClientOptions` has it.
+    std::optional<std::chrono::milliseconds> poll_error_limit{};
     std::chrono::milliseconds deadline{0};
     /// 0: no bound.
     std::size_t max_pending{0};

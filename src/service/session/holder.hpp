@@ -118,6 +118,10 @@ public:
     [[nodiscard]] std::string standing() const;
     /// Of those who wait for the start-up.
     [[nodiscard]] Stage stage() const noexcept;
+    /// It is starting, and as `ServiceCall` has it.
+    [[nodiscard]] bool waits_for_service() const noexcept {
+        return starting_ && call_.waits_for_service();
+    }
     /// When what it does now ends at the latest, if that is known.
     [[nodiscard]] std::optional<TimePoint> until() const;
 

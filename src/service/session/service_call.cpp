@@ -109,7 +109,13 @@ void ServiceCall::on_error(Error error) {
     }
     auto const action = retry_->on_error(error, now);
     if (error.kind() != ErrorKind::cancelled) report(error);
-    if (auto const* again = std::get_if<SubmitRetry::Wait>(&action)) {
+    auto const* const again = std::get_if<SubmitRetry::Wait>(&action);
+    if (again != nullptr) {
+        bool const repeated = retry_->attempts() > 1;
+        auto const took = repeated ? now - sent_at() : std::chrono::nanoseconds{0};
+        if (!listener_->may_repeat(error, {.wait = again->delay, .took = took})) {
+            return fail(std::move(error));
+        }
         auto& http = context_->http();
         if (http.logs(LogLevel::info)) {
             http.log(LogLevel::info,
@@ -151,6 +157,7 @@ void ServiceCall::wait(SubmitRetry::Wait wait, State state, Error error) {
 
 void ServiceCall::on_time() {
     context_->detach(*this);
+    if (auto refusal = listener_->before_repeat()) return fail(*std::move(refusal));
     state_ = State::sending;
     http_.start(order_, parcel_);
     listener_->on_standing();
@@ -227,6 +234,12 @@ Standing::Doing ServiceCall::doing() const noexcept {
             return Standing::Doing::billing_pause;
     }
     return Standing::Doing::nothing;
+}
+
+bool ServiceCall::waits_for_service() const noexcept {
+    auto const now = doing();
+    return now == Standing::Doing::sending || now == Standing::Doing::http_wait ||
+           now == Standing::Doing::submit_wait;
 }
 
 Standing ServiceCall::standing() const {

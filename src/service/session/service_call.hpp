@@ -60,8 +60,10 @@ public:
         /// It does something else than before: to be looked at, and nothing else. Also from
         /// inside `start`.
         virtual void on_standing() {}
-        /// As `HttpCall::Listener` has it.
+        /// As `HttpCall::Listener` has them.
         virtual void on_coming() const noexcept {}
+        virtual bool may_repeat(Error const& /*error*/, RepeatCost /*cost*/) { return true; }
+        virtual std::optional<Error> before_repeat() { return std::nullopt; }
 
     protected:
         ~Listener() = default;
@@ -83,6 +85,8 @@ public:
     [[nodiscard]] TimePoint sent_at() const noexcept { return http_.sent_at(); }
     /// As `standing().doing`, at no cost.
     [[nodiscard]] Standing::Doing doing() const noexcept;
+    /// Nothing but the service holds it up: it does not answer, or has failed and is given time.
+    [[nodiscard]] bool waits_for_service() const noexcept;
 
 private:
     friend class ServiceContext;
@@ -92,6 +96,10 @@ private:
     void on_error(Error error) override;
     void on_standing() override { listener_->on_standing(); }
     void on_coming() const noexcept override { listener_->on_coming(); }
+    bool may_repeat(Error const& error, RepeatCost cost) override {
+        return listener_->may_repeat(error, cost);
+    }
+    std::optional<Error> before_repeat() override { return listener_->before_repeat(); }
     void on_time() override;
 
     [[nodiscard]] bool pauses(Error const& error);

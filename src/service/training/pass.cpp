@@ -44,7 +44,8 @@ void Pass::on_turn() {
 void Pass::submit(std::size_t index) {
     if (!submissions_[index]) {
         Submission::Listener& listener = *this;
-        submissions_[index] = std::make_unique<Submission>(*shared_, listener, index, extras_);
+        submissions_[index] =
+            std::make_unique<Submission>(*shared_, listener, index, extras_, plan_.breaker);
     }
     auto& order = plan_.submits[index];
     if (plan_.encodings && plan_.recode && plan_.encodings->decided() &&
@@ -147,6 +148,12 @@ void Pass::on_queue_state(Submission& from, QueueState state, std::string const&
 void Pass::fail(Error error) {
     cancel();
     listener_->on_error(std::move(error));
+}
+
+void Pass::out_of_time(Error const& error) noexcept {
+    for (auto const& each : submissions_) {
+        if (each) each->out_of_time(error);
+    }
 }
 
 void Pass::cancel() noexcept {

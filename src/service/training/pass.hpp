@@ -30,6 +30,8 @@ struct PassPlan {
     std::shared_ptr<EncodingChoice> encodings{};
     /// Writes a submit anew, on the callback executor, where its encoding is a matter of trying.
     std::function<Result<SubmitOrder>(std::size_t submit, wire::Encoding)> recode{};
+    /// Asked before each request. Empty: none.
+    std::optional<CircuitBreaker> breaker{};
     /// For each request of it.
     Headers headers{};
     Metadata metadata{};
@@ -65,6 +67,8 @@ public:
     void start(PassPlan plan);
     /// Ends it without a word to the listener. Harmless if none is under way.
     void cancel() noexcept;
+    /// It has taken too long and is about to be cancelled, which may be the service's fault.
+    void out_of_time(Error const& error) noexcept;
 
     [[nodiscard]] Stage stage() const noexcept;
     void describe(OperationStatus& status, TimePoint now) const;

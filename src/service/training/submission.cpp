@@ -8,8 +8,15 @@
 namespace tinkxx::service {
 
 Submission::Submission(SamplingShared& shared, Listener& listener, std::size_t index,
-                       std::shared_ptr<RequestExtras const> extras)
-    : shared_{&shared}, listener_{&listener}, index_{index}, extras_{std::move(extras)} {}
+                       std::shared_ptr<RequestExtras const> extras,
+                       std::optional<CircuitBreaker> breaker)
+    : shared_{&shared},
+      listener_{&listener},
+      index_{index},
+      extras_{std::move(extras)},
+      breaker_{std::move(breaker)} {}
+
+Submission::~Submission() { shared_->scheduler().disarm(refused_); }
 
 void Submission::start(SubmitOrder const& order, Judgement judgement) {
     permit_.release();
@@ -36,6 +43,11 @@ void Submission::on_permit() {
 }
 
 void Submission::submit() {
+    refusal_ = guard_.enter(breaker_);
+    if (refusal_) {  // told from the loop: the caller of `start` is not ready for an answer
+        auto& scheduler = shared_->scheduler();
+        return scheduler.arm(refused_, scheduler.now(), Precision::exact);
+    }
     auto& http = shared_->http();
     HttpOrder order;
     order.operation = {
@@ -67,6 +79,21 @@ void Submission::submit() {
     listener_->on_standing();
 }
 
+void Submission::refused() { listener_->on_refused(*this, *std::exchange(refusal_, {})); }
+
+bool Submission::may_repeat(Error const& error, RepeatCost /*cost*/) {
+    guard_.failed(error);
+    refusal_ = BreakerGuard::refusal(breaker_);
+    return !refusal_;
+}
+
+void Submission::out_of_time(Error const& error) noexcept {
+    auto const* const call = std::get_if<ServiceCall>(&request_);
+    auto const* const poll = std::get_if<FuturePoll>(&request_);
+    bool const silent = call != nullptr && call->waits_for_service();
+    if (silent || (poll != nullptr && poll->failing())) guard_.failed(error);
+}
+
 void Submission::on_response(HttpResponse response) {
     auto submitted = wire::decode_submitted(response.body, order_.path);
     if (!submitted) {
@@ -86,6 +113,7 @@ void Submission::on_response(HttpResponse response) {
     order_ = {};
     permit_.release();
     if (!inlined) poll();
+    if (inlined) guard_.succeeded();
     listener_->on_accepted(*this);
     if (inlined) listener_->on_result(*this, *std::move(inlined));
 }
@@ -93,6 +121,10 @@ void Submission::on_response(HttpResponse response) {
 void Submission::on_error(Error error) {
     bool const accepted = std::holds_alternative<FuturePoll>(request_);
     request_.emplace<std::monostate>();
+    guard_.failed(error);
+    if (auto const refusal = std::exchange(refusal_, {})) {
+        error = BreakerGuard::stopped(*refusal, error);
+    }
     if (accepted) return listener_->on_failed(*this, std::move(error));
     listener_->on_refused(*this, std::move(error));
 }
@@ -109,6 +141,7 @@ void Submission::poll() {
 }
 
 void Submission::on_result(FutureResult result) {
+    guard_.succeeded();
     request_.emplace<std::monostate>();
     listener_->on_result(*this, std::move(result));
 }

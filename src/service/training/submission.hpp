@@ -3,6 +3,8 @@
 #include <tinkxx/http.hpp>
 #include <tinkxx/status.hpp>
 
+#include "service/alarm.hpp"
+#include "service/breaker/breaker_guard.hpp"
 #include "service/futures/future_poll.hpp"
 #include "service/limits/permits.hpp"
 #include "service/sampling/sampling_shared.hpp"
@@ -74,7 +76,8 @@ public:
     };
 
     Submission(SamplingShared& shared, Listener& listener, std::size_t index,
-               std::shared_ptr<RequestExtras const> extras);
+               std::shared_ptr<RequestExtras const> extras, std::optional<CircuitBreaker> breaker);
+    ~Submission();
 
     /// How failures of the HTTP call are judged, as in `HttpOrder`.
     struct Judgement {
@@ -85,6 +88,8 @@ public:
     void start(SubmitOrder const& order, Judgement judgement);
     /// Asks for no permit any more, before it is destroyed together with others.
     void stop_waiting() noexcept;
+    /// It has taken too long; a failure of the service if nothing else held it up (R-EXT-03).
+    void out_of_time(Error const& error) noexcept;
 
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
     /// Empty until it is accepted.
@@ -100,14 +105,22 @@ private:
     void on_result(FutureResult result) override;
     void on_queue_state(QueueState state, std::string const& reason) override;
     void on_standing() override { listener_->on_standing(); }
+    bool may_repeat(Error const& error, RepeatCost cost) override;
+    std::optional<Error> before_repeat() override { return guard_.enter(breaker_); }
 
     void submit();
+    void refused();
     void poll();
 
     SamplingShared* const shared_;
     Submission::Listener* const listener_;
     std::size_t const index_;
     std::shared_ptr<RequestExtras const> const extras_;
+    std::optional<CircuitBreaker> const breaker_;
+    BreakerGuard guard_{};
+    /// Ends it, from the loop.
+    std::optional<Error> refusal_{};
+    Alarm<Submission> refused_{*this, &Submission::refused};
     /// Kept until it is accepted.
     SubmitOrder order_{};
     Judgement judgement_{};

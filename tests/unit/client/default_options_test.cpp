@@ -70,6 +70,7 @@ TEST_F(DefaultOptions, CoverEveryField) {  // R-CONF-01
                             .credentials_file = "f",
                             .subprocess_sampling = true,
                             .poll_backoff = ExponentialPollBackoff{},
+                            .poll_error_limit = 1s,
                             .cloudflare_access_id = "i",
                             .cloudflare_access_secret = "s",
                             .completion_poll = true,
@@ -115,6 +116,7 @@ TEST_F(DefaultOptions, CoverEveryField) {  // R-CONF-01
     EXPECT_EQ(got.credentials_file, "f");
     EXPECT_TRUE(got.subprocess_sampling);
     EXPECT_TRUE(std::holds_alternative<ExponentialPollBackoff>(got.poll_backoff));
+    EXPECT_EQ(got.poll_error_limit, 1s);
     EXPECT_EQ(got.cloudflare_access_id, "i");
     EXPECT_EQ(got.cloudflare_access_secret, "s");
     EXPECT_EQ(got.completion_poll, true);

@@ -375,6 +375,31 @@ TEST_F(SamplingDispatch,
     EXPECT_TRUE(status().backoff.recent);
 }
 
+TEST_F(SamplingDispatch,
+       FiftyMoreSamplesWaitForTheGateThatOneRefusalClosed) {  // R-SAMP-34, R-SAMP-35
+    int refusals = 1;
+    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+        if (refusals-- > 0) return too_many();
+        return std::nullopt;
+    };
+    // Of two samplers with the default limits, whose gate is the same.
+    auto const first = sampler();
+    auto const second = service->create_sampling_client("org/tiny");
+    auto refused = draw(first, 1);
+    ASSERT_EQ(tinker.submits().size(), 1U);
+    auto futures = draw(first, 25);
+    for (auto& future : draw(second, 25)) futures.push_back(std::move(future));
+    tinker.clock->advance(1s - 1ns);
+    run();
+    EXPECT_EQ(tinker.submits().size(), 1U) << "nobody passes a gate that is closed";
+    EXPECT_TRUE(status().backoff.active);
+    tinker.clock->advance(60s);
+    run();
+    EXPECT_EQ(tinker.submits().size(), 52U);
+    EXPECT_TRUE(refused[0].result());
+    for (auto& future : futures) EXPECT_TRUE(future.result());
+}
+
 TEST_F(SamplingDispatch, FiftySamplesAndOneRefusal) {  // R-SAMP-34, R-SAMP-38
     int refusals = 1;
     tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
@@ -889,6 +914,7 @@ TEST_F(SamplingDispatch, ABreakerStandsBeforeTheSubmitOfThoseWhoWantOne) {  // R
 
     CircuitBreakerOptions rules;
     rules.failure_threshold = 1;
+    rules.is_failure = [](Error const&) { return true; };
     rules.clock = [&] { return tinker.clock->now(); };
     SamplerOptions wanted;
     wanted.base_model = "org/tiny";

@@ -89,10 +89,12 @@ TEST_F(CircuitBreakerTest, AsksThePredicateWhatAFailureIs) {  // R-EXT-02
     EXPECT_EQ(breaker.status().failures, 0) << "the service answered, so it works";
 }
 
-TEST_F(CircuitBreakerTest, TakesEveryErrorForAFailureByDefault) {  // R-EXT-02
+TEST_F(CircuitBreakerTest, TakesTroubleOfTheServiceForAFailureByDefault) {  // R-EXT-02
     CircuitBreaker breaker{"x", options()};
-    breaker.admit()->failed(error_of(ErrorKind::validation));
+    breaker.admit()->failed(error_of(ErrorKind::connection));
     EXPECT_EQ(breaker.status().failures, 1);
+    breaker.admit()->failed(error_of(ErrorKind::validation));
+    EXPECT_EQ(breaker.status().failures, 0) << "the user's";
 }
 
 TEST_F(CircuitBreakerTest, TakesAPredicateThatThrowsForAYes) {  // R-EXT-02
@@ -108,7 +110,11 @@ TEST(IsServiceTrouble, IsNoConnectionOrAStatusFromFiveHundred) {  // R-EXT-02
     EXPECT_TRUE(is_service_trouble(error_of(ErrorKind::timeout)));
     EXPECT_TRUE(is_service_trouble(error_of(ErrorKind::status, 500)));
     EXPECT_TRUE(is_service_trouble(error_of(ErrorKind::status, 529)));
+    EXPECT_TRUE(is_service_trouble(error_of(ErrorKind::status, 408)));
+    EXPECT_TRUE(is_service_trouble(error_of(ErrorKind::status, 429)));
     EXPECT_FALSE(is_service_trouble(error_of(ErrorKind::status, 499)));
+    EXPECT_FALSE(is_service_trouble(
+        Error{{.kind = ErrorKind::status, .http_status = 500, .category = ErrorCategory::user}}));
     EXPECT_FALSE(is_service_trouble(error_of(ErrorKind::validation)));
     EXPECT_FALSE(is_service_trouble(error_of(ErrorKind::cancelled)));
 }

@@ -352,40 +352,68 @@ TEST_F(PollMachineTest, LetsNoHandlerSubmitAnewBecauseOfA409) {  // R-FUT-07, C-
     EXPECT_FALSE(error_of(step).retryable);
 }
 
-TEST_F(PollMachineTest, GivesUpAfterFiveMinutesOf5xx) {  // R-WIRE-10, C-54, C-64
-    ASSERT_TRUE(polls(failed(status(503), 0s)));
+TEST_F(PollMachineTest, GivesUpAfterFiveMinutesOfTheSame500) {  // R-WIRE-10, C-54, C-64
     TimePoint const first{start};
-    for (int i = 1; i < 40; ++i) {
+    for (int i = 0; i < 40; ++i) {
         now = first + i * 7s;
-        ASSERT_TRUE(polls(failed(status(500), 0s))) << i;
+        ASSERT_TRUE(polls(failed(status(500, "lost it"), 0s))) << i;
     }
     now = first + 5min - 1ms;
-    ASSERT_TRUE(polls(failed(status(500), 0s)));
+    ASSERT_TRUE(polls(failed(status(500, "lost it"), 0s)));
     now = first + 5min;
-    auto const step = failed(status(500, "the last words"), 0s);
+    auto const step = failed(status(500, "lost it"), 0s);
     auto const& error = error_of(step);
-    EXPECT_EQ(error.kind, ErrorKind::request_failed);
+    EXPECT_EQ(error.kind, ErrorKind::status) << "a handler may submit anew";
     EXPECT_EQ(error.category, ErrorCategory::server);
     EXPECT_EQ(error.http_status, 500);
-    EXPECT_EQ(error.body, "the last words");
-    EXPECT_FALSE(error.retryable);
+    EXPECT_EQ(error.body, "lost it");
+    EXPECT_TRUE(error.retryable);
     EXPECT_EQ(error.stopped, RetryEnd::attempts_spent);
     EXPECT_THAT(error.message, HasSubstr("300 s and 42 polls"));
 }
 
-TEST_F(PollMachineTest, GivesUpAfterNoFewerThanTwenty5xx) {  // R-WIRE-10
+TEST_F(PollMachineTest, GivesUpAfterNoFewerThanTwenty500) {  // R-WIRE-10
     for (int i = 0; i < 19; ++i) ASSERT_TRUE(polls(failed(status(500), 1min))) << i;
     EXPECT_FALSE(polls(failed(status(500), 1min)));
 }
 
-TEST_F(PollMachineTest, CountsOnly5xxInARow) {  // R-WIRE-10
-    for (int i = 0; i < 19; ++i) (void)failed(status(500), 1min);
+TEST_F(PollMachineTest, CountsOnlyTheSame500InARow) {  // R-WIRE-10
+    auto const nearly = [&] {
+        for (int i = 0; i < 19; ++i) ASSERT_TRUE(polls(failed(status(500), 1min))) << i;
+    };
+    nearly();
     ASSERT_TRUE(polls(answered(answer::TryAgain{})));
-    for (int i = 0; i < 19; ++i) ASSERT_TRUE(polls(failed(status(500), 1min))) << i;
+    nearly();
     ASSERT_TRUE(polls(failed(status(408))));
-    for (int i = 0; i < 19; ++i) ASSERT_TRUE(polls(failed(status(500), 1min))) << i;
-    ASSERT_TRUE(polls(failed(failure()))) << "a missing answer is none";
+    nearly();
+    ASSERT_TRUE(polls(failed(status(503))));
+    nearly();
+    ASSERT_TRUE(polls(failed(status(500, "something else"))));
+    nearly();
+    ASSERT_TRUE(polls(failed(failure())));
+    nearly();
     EXPECT_FALSE(polls(failed(status(500), 1min)));
+}
+
+TEST_F(PollMachineTest, NeverGivesUpBecauseOfAnOutage) {  // C-54, R-WIRE-10
+    for (int const code : {502, 503, 504}) {
+        for (int i = 0; i < 500; ++i) ASSERT_TRUE(polls(failed(status(code), 1min))) << code;
+    }
+    for (int i = 0; i < 500; ++i) ASSERT_TRUE(polls(failed(failure(), 1min)));
+    rules.same_errors_for.reset();
+    for (int i = 0; i < 500; ++i) ASSERT_TRUE(polls(failed(status(500), 1min)));
+}
+
+TEST_F(PollMachineTest, KnowsHowManyPollsHaveFailedInARow) {  // R-RETRY-23
+    (void)failed(status(503));
+    (void)failed(failure());
+    EXPECT_EQ(machine.failures(), 2);
+    (void)failed(status(408));
+    EXPECT_FALSE(machine.failing()) << "it was an answer";
+    (void)failed(status(429));
+    EXPECT_TRUE(machine.failing());
+    (void)answered(answer::TryAgain{});
+    EXPECT_FALSE(machine.failing());
 }
 
 TEST_F(PollMachineTest, EndsWithATimeoutAtItsDeadline) {  // R-FUT-21

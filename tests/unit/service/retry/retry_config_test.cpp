@@ -101,5 +101,38 @@ TEST(RetryOverrides, ReplaceOnlyWhatTheySet) {  // R-RETRY-60
     EXPECT_EQ(RetryOverrides{}.over(sampler), sampler);
 }
 
+TEST(RetryOverrides, CanLiftALimit) {  // R-RETRY-60
+    RetryConfig const sampler{.max_connections = 5,
+                              .max_retries = 9,
+                              .retry_budget = RetryBudget{.capacity = 1},
+                              .semaphore_key = "all"};
+    auto const merged = RetryOverrides{.max_connections = no_limit,
+                                       .max_retries = no_limit,
+                                       .retry_budget = no_limit,
+                                       .semaphore_key = ""}
+                            .over(sampler);
+    EXPECT_GT(merged.max_connections, 1'000'000'000);
+    EXPECT_EQ(merged.max_retries, std::nullopt);
+    EXPECT_EQ(merged.retry_budget, std::nullopt);
+    EXPECT_EQ(merged.semaphore_key, "");
+    RetryBudget const own{.capacity = 7};
+    EXPECT_EQ(RetryOverrides{.retry_budget = own}.over(sampler).retry_budget, own);
+}
+
+TEST(RetryConfig, RefusesKindsOfErrorsThatAreNeverRepeated) {  // R-RETRY-03, R-RETRY-20
+    for (auto const kind : {ErrorKind::validation, ErrorKind::request_failed, ErrorKind::cancelled,
+                            ErrorKind::closed, ErrorKind::usage, ErrorKind::callback}) {
+        RetryConfig const config{.retryable_errors = {ErrorKind::timeout, kind}};
+        try {
+            config.validate();
+            ADD_FAILURE() << to_string(kind);
+        } catch (ValidationError const& error) {
+            EXPECT_EQ(error.field(), "retryable_errors");
+            EXPECT_EQ(error.value(), to_string(kind));
+        }
+    }
+    EXPECT_NO_THROW((RetryConfig{.retryable_errors = {ErrorKind::circuit_open}}.validate()));
+}
+
 }  // namespace
 }  // namespace tinkxx

@@ -140,7 +140,8 @@ TEST_F(RetryHandlerTest, FailuresDoNotMoveTheDeadline) {  // R-RETRY-15, R-RETRY
         clock_.advance(1s);
         Probe failing;
         EXPECT_TRUE(failing.start(handler, {.progress_timeout = 10s}));
-        (void)handler->judge({}, error_of(ErrorKind::connection), 1, 0.5);
+        (void)handler->judge({}, error_of(ErrorKind::connection), {.attempt = 1, .requests = 1},
+                             0.5);
         failing.leave(false);
     }
     clock_.advance(1s);
@@ -212,32 +213,42 @@ TEST_F(RetryHandlerTest, StopsAfterTheAllowedRetries) {  // R-RETRY-17
     auto const handler = make();
     RetryConfig const config{.max_retries = 2};
     auto const lost = error_of(ErrorKind::connection);
-    EXPECT_TRUE(handler->judge(config, lost, 1, 0.5).retry);
-    EXPECT_TRUE(handler->judge(config, lost, 2, 0.5).retry);
-    auto const last = handler->judge(config, lost, 3, 0.5);
+    EXPECT_TRUE(handler->judge(config, lost, {.attempt = 1, .requests = 1}, 0.5).retry);
+    EXPECT_TRUE(handler->judge(config, lost, {.attempt = 2, .requests = 2}, 0.5).retry);
+    auto const last = handler->judge(config, lost, {.attempt = 3, .requests = 3}, 0.5);
     EXPECT_FALSE(last.retry);
     EXPECT_EQ(last.end, RetryEnd::attempts_spent);
-    EXPECT_NE(last.note.find("3 attempts"), std::string::npos);
+    EXPECT_NE(last.note.find("3 requests"), std::string::npos);
     EXPECT_EQ(handler->stats().retries, 2);
 }
 
 TEST_F(RetryHandlerTest, WithoutALimitRetriesNeverEnd) {  // R-RETRY-05
     auto const handler = make();
-    EXPECT_TRUE(handler->judge({}, error_of(ErrorKind::connection), 1'000'000, 0.5).retry);
+    EXPECT_TRUE(handler
+                    ->judge({}, error_of(ErrorKind::connection),
+                            {.attempt = 1'000'000, .requests = 1'000'000}, 0.5)
+                    .retry);
 }
 
 TEST_F(RetryHandlerTest, WaitsByTheFormula) {  // R-RETRY-14, R-RETRY-30
     auto const handler = make();
-    EXPECT_EQ(handler->judge({}, error_of(ErrorKind::connection), 1, 0.5).delay, 500ms);
-    EXPECT_EQ(handler->judge({}, error_of(ErrorKind::connection), 3, 0.5).delay, 2s);
+    EXPECT_EQ(
+        handler->judge({}, error_of(ErrorKind::connection), {.attempt = 1, .requests = 1}, 0.5)
+            .delay,
+        500ms);
+    EXPECT_EQ(
+        handler->judge({}, error_of(ErrorKind::connection), {.attempt = 3, .requests = 3}, 0.5)
+            .delay,
+        2s);
 }
 
 TEST_F(RetryHandlerTest, ASpentBudgetMakesErrorsFinal) {  // R-RETRY-23
-    auto const handler = make(std::nullopt, {.retry_budget = RetryBudget{.capacity = 2}});
+    RetryConfig const config{.retry_budget = RetryBudget{.capacity = 2}};
+    auto const handler = make(std::nullopt, config);
     auto const lost = error_of(ErrorKind::connection);
-    EXPECT_TRUE(handler->judge({}, lost, 1, 0.5).retry);
-    EXPECT_TRUE(handler->judge({}, lost, 1, 0.5).retry);
-    auto const last = handler->judge({}, lost, 1, 0.5);
+    EXPECT_TRUE(handler->judge(config, lost, {}, 0.5).retry);
+    EXPECT_TRUE(handler->judge(config, lost, {}, 0.5).retry);
+    auto const last = handler->judge(config, lost, {}, 0.5);
     EXPECT_FALSE(last.retry);
     EXPECT_NE(last.note.find("budget"), std::string::npos);
 }
@@ -246,9 +257,9 @@ TEST_F(RetryHandlerTest, CountsErrorsByKindAndText) {  // R-RETRY-14, R-RETRY-26
     auto const handler = make();
     Probe probe;
     EXPECT_TRUE(probe.start(handler));
-    (void)handler->judge({}, error_of(ErrorKind::connection), 1, 0.5);
-    (void)handler->judge({}, error_of(ErrorKind::connection), 2, 0.5);
-    (void)handler->judge({}, Error{{.kind = ErrorKind::validation}}, 1, 0.5);
+    handler->count(error_of(ErrorKind::connection));
+    handler->count(error_of(ErrorKind::connection));
+    handler->count(Error{{.kind = ErrorKind::validation}});
     auto const errors = handler->stats().errors;
     EXPECT_EQ(errors.at("connection: it failed"), 2);
     EXPECT_EQ(errors.at("validation: no message"), 1);
@@ -259,9 +270,10 @@ TEST_F(RetryHandlerTest, TellsItsProgressEveryTwoSecondsAndWhenIdle) {  // R-RET
     Probe probe{true};
     EXPECT_TRUE(probe.start(handler));
     EXPECT_TRUE(probe.lines.empty());
-    (void)handler->judge({}, error_of(ErrorKind::connection), 1, 0.5);
-    (void)handler->judge({}, error_of(ErrorKind::timeout), 1, 0.5);
-    (void)handler->judge({}, error_of(ErrorKind::timeout), 2, 0.5);
+    for (auto const kind : {ErrorKind::connection, ErrorKind::timeout, ErrorKind::timeout}) {
+        handler->count(error_of(kind));
+        (void)handler->judge({}, error_of(kind), {}, 0.5);
+    }
     clock_.advance(2s);
     handler->progress(probe);
     EXPECT_TRUE(probe.lines.empty());
