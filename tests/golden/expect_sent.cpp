@@ -62,8 +62,8 @@ void number_repeats_alike(std::vector<value>& requests, std::string_view path, c
     std::optional<std::int64_t> refused;
     for (auto& request : requests) {
         if (text(request, "path") != path) continue;
-        auto* const body = find(request, "body_json") == nullptr ? nullptr
-                                                                 : &request.at("body_json");
+        auto* const body =
+            find(request, "body_json") == nullptr ? nullptr : &request.at("body_json");
         if (body == nullptr || find(*body, name) == nullptr) continue;
         auto& number = body->at(name);
         auto const recorded = value_to<std::int64_t>(number);
@@ -83,7 +83,9 @@ std::optional<std::string> exchanged_token(std::vector<value> const& requests) {
     return std::nullopt;
 }
 
-bool saves(value const& request) { return text(request, "path").find("/save_") != std::string::npos; }
+bool saves(value const& request) {
+    return text(request, "path").find("/save_") != std::string::npos;
+}
 
 /// The first pass of a custom loss has weights, if only zeros (R-TRAIN-70).
 void add_zero_weights(value& body) {
@@ -281,8 +283,8 @@ std::string python_float(double number) {
         return std::signbit(number) && number == 0 ? '-' + whole : whole;
     }
     std::array<char, 32> digits{};
-    auto const form = size >= 1e-4 && size < 1e16 ? std::chars_format::fixed
-                                                  : std::chars_format::scientific;
+    auto const form =
+        size >= 1e-4 && size < 1e16 ? std::chars_format::fixed : std::chars_format::scientific;
     auto const end = std::to_chars(digits.data(), digits.data() + digits.size(), number, form);
     return {digits.data(), end.ptr};
 }
@@ -405,8 +407,10 @@ void expect_same_headers(value const& expected, SentRequest const& sent,
     for (auto const& header : expected.at("volatile").as_array()) {
         changing.insert(lower_case(value_to<std::string>(header)));
     }
+    std::set<std::string> known;
     for (auto const& line : expected.at("headers").as_array()) {
         auto const name = lower_case(value_to<std::string>(line.at(0)));
+        known.insert(name);
         auto const recorded = value_to<std::string>(line.at(1));
         if (of_transport.contains(name)) continue;
         if (of_python.contains(name) && !chosen.contains(name)) continue;
@@ -421,6 +425,11 @@ void expect_same_headers(value const& expected, SentRequest const& sent,
         } else {
             EXPECT_EQ(ours, recorded) << name << " of " << sent.path;
         }
+    }
+    for (auto const& line : sent.headers) {
+        auto const name = lower_case(std::string{line.name});
+        if (of_transport.contains(name) || of_python.contains(name)) continue;
+        EXPECT_TRUE(known.contains(name)) << name << " of " << sent.path << " is not recorded";
     }
 }
 

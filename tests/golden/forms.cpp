@@ -2,6 +2,8 @@
 
 #include <tinkxx/types/datum.hpp>
 
+#include "wire/json.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -80,8 +82,8 @@ bool any_loss_input(value const& recording, Test test) {
     return std::ranges::any_of(data->get_array(), [&test](value const& datum) {
         auto const* inputs = find(datum, "loss_fn_inputs");
         return inputs != nullptr && std::ranges::any_of(inputs->as_object(), [&](auto const& one) {
-            return test(std::string{one.key()}, one.value());
-        });
+                   return test(std::string{one.key()}, one.value());
+               });
     });
 }
 
@@ -105,12 +107,34 @@ bool pass_without_data(value const& recording) {
 }
 
 bool refused_loss_name(value const& recording) {
-    static std::set<std::string> const known{"cross_entropy", "importance_sampling", "ppo",
-                                             "cispo",         "dro",                 "gspo",
-                                             "stable_reinforce"};
+    static std::set<std::string> const known{
+        "cross_entropy", "importance_sampling", "ppo", "cispo", "dro", "gspo", "stable_reinforce"};
     return calls_pass(recording) && find(recording, "error") != nullptr &&
            text(recording, "sdk_version") == "0.7.0" &&
            !known.contains(text(recording.at("args"), "loss_fn"));
+}
+
+bool parameters_out_of_range(value const& recording) {
+    auto const* args = find(recording, "args");
+    if (!calls(recording, "TrainingClient.optim_step") || args == nullptr) return false;
+    auto const* given = find(*args, "dimuon");
+    bool const dimuon = given != nullptr;
+    if (!dimuon) given = find(*args, "adam_params");
+    if (given == nullptr) return false;
+    return std::ranges::any_of(given->as_object(), [dimuon](auto const& entry) {
+        auto const& number = entry.value();
+        if (number.is_string()) return true;  // NaN and the infinities
+        auto const size = number.template to_number<double>();
+        if (entry.key().starts_with("beta")) return size < 0 || size >= 1;
+        if (entry.key() == "eps") return size <= 0;
+        return size < 0 && !(dimuon && entry.key() == "grad_clip_norm");
+    });
+}
+
+bool time_to_live_of_nothing(value const& recording) {
+    auto const* args = find(recording, "args");
+    return calls(recording, "TrainingClient.save") && args != nullptr &&
+           member<std::int64_t>(*args, "ttl_seconds").value_or(1) <= 0;
 }
 
 bool refused_loss_inputs(value const& recording) {
@@ -134,8 +158,7 @@ bool metadata_to_old_release(value const& recording) {
                    boost::json::error_code failed;
                    auto const body = boost::json::parse(
                        member<std::string>(answer, "body_text").value_or(""), failed);
-                   return !failed &&
-                          member<std::string>(body, "status") == "complete_metadata";
+                   return !failed && member<std::string>(body, "status") == "complete_metadata";
                });
 }
 
@@ -209,6 +232,27 @@ bool offsets_beyond_data(value const& recording) {
     return false;
 }
 
+bool logprobs_not_answered(value const& recording) {
+    if (member<std::string>(recording, "operation") != "compute_logprobs") return false;
+    return std::ranges::any_of(recording.at("outcomes").as_object(), [](auto const& outcome) {
+        auto const* result = outcome.value().as_object().if_contains("result");
+        return result != nullptr && result->is_null();
+    });
+}
+
+/// Python reads NaN and Infinity in JSON, which has no such words; later releases do not.
+bool loose_json(value const& recording) {
+    if (!answered_by_old_release_alone(recording)) return false;
+    if (find(recording.at("outcomes").at("0.7.0"), "result") == nullptr) return false;
+    return std::ranges::any_of(
+        answers_at(recording, "/api/v1/retrieve_future"), [](value const& answer) {
+            auto const body = member<std::string>(answer, "body_text").value_or("{}");
+            bool const words =
+                body.find("NaN") != std::string::npos || body.find("Infinity") != std::string::npos;
+            return words && member<int>(answer, "status") == 200 && !wire::parse_json("", body);
+        });
+}
+
 bool server_without_config(value const& recording) {
     if (find(recording, "answers") == nullptr) return false;
     auto const answers = answers_at(recording, "/api/v1/client/config");
@@ -220,9 +264,9 @@ bool backpressure_without_retries(value const& recording) {
     if (config == nullptr || member<bool>(*config, "enable_retry_logic").value_or(true)) {
         return false;
     }
-    return std::ranges::any_of(
-        answers_at(recording, "/api/v1/asample"),
-        [](value const& answer) { return member<int>(answer, "status") == 429; });
+    return std::ranges::any_of(answers_at(recording, "/api/v1/asample"), [](value const& answer) {
+        return member<int>(answer, "status") == 429;
+    });
 }
 
 }  // namespace
@@ -236,12 +280,16 @@ bool has_form(std::string const& name, value const& recording) {
         {"a plain list of an unknown name", list_of_unknown_name},
         {"a custom loss with inputs that were refused", refused_loss_inputs},
         {"a pass without data", pass_without_data},
+        {"parameters of an optimizer out of range", parameters_out_of_range},
+        {"a time to live of nothing", time_to_live_of_nothing},
         {"a loss whose name was refused", refused_loss_name},
         {"a mean over no data", mean_of_nothing},
         {"a metric that names no reduction", metric_without_reduction},
         {"a result with members that were refused", refused_members},
         {"offsets beyond the data", offsets_beyond_data},
         {"metadata for a release that does not ask for them", metadata_to_old_release},
+        {"logprobs that were not answered", logprobs_not_answered},
+        {"a result with numbers that JSON does not have", loose_json},
         {"a server without client/config", server_without_config},
         {"429 with retries off", backpressure_without_retries},
     };

@@ -20,8 +20,10 @@ std::string trimmed(std::string const& text) {
 }
 
 std::vector<NotApplied> read_list() {
-    std::map<std::string, Verdict> const verdicts{
-        {"waits", Verdict::waits}, {"never", Verdict::never}, {"differs", Verdict::differs}};
+    std::map<std::string, Verdict> const verdicts{{"waits", Verdict::waits},
+                                                  {"never", Verdict::never},
+                                                  {"differs", Verdict::differs},
+                                                  {"older", Verdict::older}};
     std::string const path{TINKXX_SOURCE_DIR "/tests/golden/wire-not-applied.txt"};
     std::ifstream file{path};
     if (!file) throw std::runtime_error{"cannot read " + path};

@@ -7,7 +7,7 @@
 
 namespace tinkxx::golden {
 
-enum class Verdict { waits, never, differs };
+enum class Verdict { waits, never, differs, older };
 
 /// A line of wire-not-applied.txt: recordings that are not replayed as they are, and why.
 struct NotApplied {
@@ -17,7 +17,9 @@ struct NotApplied {
     std::string pattern{};
     std::string reason{};
 
-    [[nodiscard]] bool skipped() const noexcept { return verdict != Verdict::differs; }
+    [[nodiscard]] bool skipped() const noexcept {
+        return verdict == Verdict::waits || verdict == Verdict::never;
+    }
 };
 
 /// The first line that matches.

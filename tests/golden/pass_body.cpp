@@ -1,8 +1,8 @@
 #include "pass_body.hpp"
 
 #include <gtest/gtest.h>
-#include <protozero/pbf_reader.hpp>
 #include <zstd.h>
+#include <protozero/pbf_reader.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -113,11 +113,10 @@ bool nearly_same_pass(std::string const& one, std::string const& other) {
                       a->forward_only == b->forward_only;
     return head && std::ranges::equal(a->data, b->data, [](Datum const& x, Datum const& y) {
                return x.model_input == y.model_input &&
-                      std::ranges::equal(x.loss_fn_inputs, y.loss_fn_inputs,
-                                         [](auto const& p, auto const& q) {
-                                             return p.first == q.first &&
-                                                    nearly(p.second.view(), q.second.view());
-                                         });
+                      std::ranges::equal(
+                          x.loss_fn_inputs, y.loss_fn_inputs, [](auto const& p, auto const& q) {
+                              return p.first == q.first && nearly(p.second.view(), q.second.view());
+                          });
            });
 }
 

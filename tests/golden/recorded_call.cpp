@@ -41,6 +41,9 @@ void Call::set_up() {
         SamplerOptions wanted;
         wanted.base_model = "org/tiny";
         if (auto const* given = find(recording_, "sampling_kwargs")) {
+            for (auto const& entry : given->as_object()) {
+                EXPECT_EQ(entry.key(), "record_stability_info") << "nobody here knows it";
+            }
             wanted.record_stability_info =
                 member<bool>(*given, "record_stability_info").value_or(false);
         }
@@ -52,8 +55,7 @@ void Call::set_up() {
         wanted.lora.rank = 8;
         // R-TRAIN-53: here the parameters must be of the family that the model was made with.
         if (find(args(), "dimuon") != nullptr) wanted.optimizer = DimuonConfig{};
-        auto made =
-            stub.await(service->create_lora_training_client("org/tiny", std::move(wanted)));
+        auto made = stub.await(service->create_lora_training_client("org/tiny", std::move(wanted)));
         EXPECT_TRUE(made) << made.error().what();
         if (made) trainer.emplace(*std::move(made));
     }
@@ -130,17 +132,19 @@ void Call::expect_compared() const {
 }
 
 void Call::expect_waits() const {
-    auto const* waits = find(recording_, "waits");
-    if (waits == nullptr) return;
     // The clock stood still but for these.
+    auto const* waits = find(recording_, "waits");
     double total = 0;
     double next = 1;
-    for (auto const& wait : waits->as_array()) {
+    for (auto const& wait : waits != nullptr ? waits->as_array() : boost::json::array{}) {
         bool const of_loop = wait.at(0) == "http" && repeats_by_loop(recording_);
         total += of_loop ? std::exchange(next, 2 * next) : value_to<double>(wait.at(1));
     }
     auto const sent = stub.seen(paths_);
-    ASSERT_FALSE(sent.empty());
+    if (sent.empty()) {
+        EXPECT_EQ(total, 0);
+        return;
+    }
     auto const took = std::chrono::duration<double>{sent.back().at - sent.front().at}.count();
     // Polls that follow at once keep 100 ms apart (C-48), and retries jitter by a quarter.
     EXPECT_NEAR(took, total, 0.25 * total + 0.1 * static_cast<double>(sent.size()));

@@ -4,7 +4,6 @@
 #include "recorded_call.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <span>
@@ -23,6 +22,8 @@ std::vector<T> numbers(value const& json) {
             auto const word = value_to<std::string>(each);
             auto const sign = word.starts_with('-') ? -1.0 : 1.0;
             out.push_back(static_cast<T>(word == "NaN" ? NAN : sign * INFINITY));
+        } else if (each.is_bool()) {
+            out.push_back(static_cast<T>(each.get_bool()));
         } else {
             out.push_back(each.to_number<T>());
         }
@@ -54,20 +55,23 @@ LossInput list(value const& json) {
     return whole(json) ? LossInput{numbers<std::int64_t>(json)} : LossInput{numbers<double>(json)};
 }
 
+/// The numbers of an array of any rank, row by row, and its shape.
+void flatten(value const& json, boost::json::array& flat, std::vector<std::int64_t>& shape,
+             std::size_t rank = 0) {
+    if (!json.is_array()) {
+        flat.push_back(json);
+        return;
+    }
+    auto const& rows_of = json.get_array();
+    if (shape.size() == rank) shape.push_back(static_cast<std::int64_t>(rows_of.size()));
+    for (auto const& row : rows_of) flatten(row, flat, shape, rank + 1);
+}
+
 TensorData dense(value const& json, bool integers) {
     TensorData out;
     std::vector<std::int64_t> shape;
     boost::json::array flat;
-    if (nested(json)) {
-        shape = {static_cast<std::int64_t>(json.as_array().size()),
-                 static_cast<std::int64_t>(json.at(0).as_array().size())};
-        for (auto const& row : json.as_array()) {
-            flat.insert(flat.end(), row.as_array().begin(), row.as_array().end());
-        }
-    } else {
-        shape = {static_cast<std::int64_t>(json.as_array().size())};
-        flat = json.as_array();
-    }
+    flatten(json, flat, shape);
     if (integers) {
         out.data = numbers<std::int64_t>(flat);
     } else {
@@ -77,11 +81,11 @@ TensorData dense(value const& json, bool integers) {
     return out;
 }
 
-float as_bfloat16(float number) {
-    auto const bits = std::bit_cast<std::uint32_t>(number);
-    // To the nearest, ties to even.
-    auto const rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) & 0xffff0000U;
-    return std::bit_cast<float>(rounded);
+/// A number that was kept in a narrower type, to the nearest, ties to even.
+float narrowed(float number, int digits, int least_exponent) {
+    if (!std::isfinite(number) || number == 0) return number;
+    auto const exponent = std::max(std::ilogb(number), least_exponent) - digits;
+    return std::ldexp(std::nearbyint(std::ldexp(number, -exponent)), exponent);
 }
 
 LossInput loss_input(std::string const& name, value const& json) {
@@ -89,7 +93,7 @@ LossInput loss_input(std::string const& name, value const& json) {
     auto const& data = json.at("data");
     if (kind == "list") return list(data);
     auto const dtype = text(json, "dtype");
-    bool const integers = dtype == "int64" || dtype == "int32";
+    bool const integers = dtype.find("int") != std::string::npos || dtype == "bool";
     if (kind == "tensor_data") {
         auto out = dense(data, integers);
         using Integers = std::vector<std::int64_t>;
@@ -99,8 +103,11 @@ LossInput loss_input(std::string const& name, value const& json) {
         return out;
     }
     auto out = dense(data, integers);
-    if (dtype == "bfloat16") {
-        for (auto& each : std::get<std::vector<float>>(out.data)) each = as_bfloat16(each);
+    if (dtype == "bfloat16" || dtype == "float16") {
+        bool const brain = dtype == "bfloat16";
+        for (auto& each : std::get<std::vector<float>>(out.data)) {
+            each = brain ? narrowed(each, 7, -126) : narrowed(each, 10, -14);
+        }
     }
     // R-TRAIN-36: torch tensors of these two go as CSR where that is smaller.
     if (kind == "torch" && (name == "target_tokens" || name == "weights")) {
@@ -309,6 +316,24 @@ Loss loss_of(value const& args) {
     return Loss{text(args, "loss_fn"), std::move(config)};
 }
 
+/// The outcome of a call that may refuse its arguments by throwing.
+template <class Make>
+auto attempt(Call& call, Make make) -> decltype(call.stub.await(make())) {
+    try {
+        return call.stub.await(make());
+    } catch (Error const& error) {
+        return error;
+    }
+}
+
+/// Expects arguments to be refused here that the official SDK sends.
+template <class T>
+void expect_refused(Call& call, Result<T> const& ours) {
+    ASSERT_FALSE(ours) << "succeeded";
+    EXPECT_EQ(ours.error().kind(), ErrorKind::validation) << ours.error().what();
+    call.expect_no_request();
+}
+
 /// A long result is recorded in short.
 void expect_summary(value const& summary, ForwardBackwardOutput const& ours) {
     EXPECT_EQ(ours.loss_fn_outputs.size(),
@@ -351,24 +376,14 @@ void expect(Call& call, Result<T> const& ours) {
     call.expect_waits();
 }
 
-Result<ForwardBackwardOutput> pass(Call& call, bool forward_only) {
-    try {
+void replay_pass(Call& call, bool forward_only) {
+    auto const ours = attempt(call, [&] {
         auto const data = data_of(call.args().at("data"));
         auto const loss = loss_of(call.args());
-        return call.stub.await(forward_only ? call.trainer->forward(data, loss)
-                                            : call.trainer->forward_backward(data, loss));
-    } catch (Error const& error) {
-        return error;
-    }
-}
-
-void replay_pass(Call& call, bool forward_only) {
-    auto const ours = pass(call, forward_only);
-    if (call.has_form("a pass without data")) {
-        ASSERT_FALSE(ours);
-        EXPECT_EQ(ours.error().kind(), ErrorKind::validation) << ours.error().what();
-        return call.expect_no_request();
-    }
+        return forward_only ? call.trainer->forward(data, loss)
+                            : call.trainer->forward_backward(data, loss);
+    });
+    if (call.has_form("a pass without data")) return expect_refused(call, ours);
     if (call.has_form("a plain list of an unknown name") ||
         call.has_form("a loss whose name was refused")) {
         EXPECT_TRUE(ours) << ours.error().what();
@@ -452,7 +467,8 @@ CustomLoss custom_loss(std::string const& name) {
     };
 }
 
-/// C-32: releases before 0.36.0 left `loss:sum` to the server; here the caller's loss has that name.
+/// C-32: releases before 0.36.0 left `loss:sum` to the server; here the caller's loss has that
+/// name.
 value with_names_of_now(value recorded, std::string const& version, double loss) {
     if (version == newest || !recorded.is_object()) return recorded;
     auto* const inner = recorded.get_object().if_contains("summary");
@@ -475,14 +491,9 @@ void custom(Call& call) {
         loss = out.loss;
         return out;
     };
-    auto const ours = [&]() -> Result<ForwardBackwardOutput> {
-        try {
-            return call.stub.await(
-                call.trainer->forward_backward_custom(data_of(call.args().at("data")), kept));
-        } catch (Error const& error) {
-            return error;
-        }
-    }();
+    auto const ours = attempt(call, [&] {
+        return call.trainer->forward_backward_custom(data_of(call.args().at("data")), kept);
+    });
     if (call.has_form("a custom loss with inputs that were refused")) {
         EXPECT_TRUE(ours) << ours.error().what();
         EXPECT_EQ(call.stub.seen({}).size(), 4U) << "two submits, two polls";
@@ -512,12 +523,17 @@ void custom(Call& call) {
 // Other calls of a model --------------------------------------------------------------------------
 
 void optim_step(Call& call) {
-    if (auto const* dimuon = find(call.args(), "dimuon")) {
-        return expect(call, call.stub.await(call.trainer->optim_step(dimuon_params(*dimuon))));
+    auto const ours = attempt(call, [&] {
+        if (auto const* dimuon = find(call.args(), "dimuon")) {
+            return call.trainer->optim_step(dimuon_params(*dimuon));
+        }
+        auto const* given = find(call.args(), "adam_params");
+        return call.trainer->optim_step(given != nullptr ? adam_params(*given) : AdamParams{});
+    });
+    if (call.has_form("parameters of an optimizer out of range")) {
+        return expect_refused(call, ours);
     }
-    auto const* given = find(call.args(), "adam_params");
-    auto const params = given != nullptr ? adam_params(*given) : AdamParams{};
-    expect(call, call.stub.await(call.trainer->optim_step(params)));
+    expect(call, ours);
 }
 
 SaveOptions save_options(value const& args) {
@@ -530,15 +546,25 @@ SaveOptions save_options(value const& args) {
     return options;
 }
 
+template <class T>
+void expect_save(Call& call, Result<T> const& ours) {
+    if (call.has_form("a time to live of nothing")) return expect_refused(call, ours);
+    expect(call, ours);
+}
+
 void save_state(Call& call) {
     auto const& args = call.args();
-    expect(call, call.stub.await(call.trainer->save_state(text(args, "name"), save_options(args))));
+    expect_save(call, attempt(call, [&] {
+                    return call.trainer->save_state(text(args, "name"), save_options(args));
+                }));
 }
 
 void save_for_sampler(Call& call) {
     auto const& args = call.args();
-    expect(call, call.stub.await(call.trainer->save_weights_for_sampler(text(args, "name"),
-                                                                        save_options(args))));
+    expect_save(call, attempt(call, [&] {
+                    return call.trainer->save_weights_for_sampler(text(args, "name"),
+                                                                  save_options(args));
+                }));
 }
 
 void save_external(Call& call) {
@@ -548,7 +574,9 @@ void save_external(Call& call) {
     if (auto const* keys = find(args, "age_encryption_recipients")) {
         options.age_recipients = value_to<std::vector<std::string>>(*keys);
     }
-    expect(call, call.stub.await(call.trainer->save_weights_external(text(args, "name"), options)));
+    expect_save(call, attempt(call, [&] {
+                    return call.trainer->save_weights_external(text(args, "name"), options);
+                }));
 }
 
 void unnamed_save(Call& call) {
@@ -571,8 +599,10 @@ void load_state(Call& call) {
     auto const token = member<std::string>(args, "weights_access_token").value_or("");
     bool const optimizer = text(call.recording(), "call").ends_with("with_optimizer");
     auto const path = text(args, "path");
-    expect(call, call.stub.await(optimizer ? call.trainer->load_state_with_optimizer(path, token)
-                                           : call.trainer->load_state(path, token)));
+    expect(call, attempt(call, [&] {
+               return optimizer ? call.trainer->load_state_with_optimizer(path, token)
+                                : call.trainer->load_state(path, token);
+           }));
 }
 #pragma GCC diagnostic pop
 
@@ -612,8 +642,15 @@ void unload(Call& call) {
 }
 
 OptimizerConfig optimizer_of(value const& json) {
-    if (text(json, "type") == "dimuon") return DimuonConfig{};
-    return AdamConfig{};
+    auto const type = text(json, "type");
+    if (type == "dimuon") return DimuonConfig{};
+    if (type == "adamw") return AdamConfig{};
+    OpenOptimizer other{.type = type};
+    for (auto const& entry : json.as_object()) {
+        if (entry.key() == "type") continue;
+        other.members[entry.key()] = boost::json::serialize(entry.value());
+    }
+    return other;
 }
 
 void create(Call& call) {
@@ -630,8 +667,9 @@ void create(Call& call) {
         if (auto const* optimizer = find(one, "optimizer")) {
             options.optimizer = optimizer_of(*optimizer);
         }
-        last = call.stub.await(
-            call.service->create_lora_training_client(text(one, "base_model"), std::move(options)));
+        last = attempt(call, [&] {
+            return call.service->create_lora_training_client(text(one, "base_model"), options);
+        });
         if (last) ids.emplace_back(last->model_id());
     }
     call.expect_outcome(last, [&ids](TrainingClient const&) -> value { return ids; });
@@ -649,9 +687,10 @@ void from_state(Call& call) {
     }
     bool const with = text(call.recording(), "call").ends_with("with_optimizer");
     auto const path = text(args, "path");
-    auto const made = call.stub.await(
-        with ? call.service->create_training_client_from_state_with_optimizer(path, options)
-             : call.service->create_training_client_from_state(path, options));
+    auto const made = attempt(call, [&] {
+        return with ? call.service->create_training_client_from_state_with_optimizer(path, options)
+                    : call.service->create_training_client_from_state(path, options);
+    });
     call.expect_outcome(made, [](TrainingClient const& got) -> value {
         return {{"model_id", got.model_id()}};
     });
@@ -665,8 +704,9 @@ void copy_weights(Call& call) {
     options.destination_project = member<std::string>(args, "destination_project_id").value_or("");
     options.ttl = save_options(args).ttl;
     options.weights_access_token = member<std::string>(args, "weights_access_token").value_or("");
-    call.expect_outcome(call.stub.await(call.service->copy_weights(text(args, "path"), options)),
-                        [](std::string const& path) -> value { return value(path); });
+    auto const copied =
+        attempt(call, [&] { return call.service->copy_weights(text(args, "path"), options); });
+    call.expect_outcome(copied, [](std::string const& path) -> value { return value(path); });
     call.expect_requests();
 }
 
