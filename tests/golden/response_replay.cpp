@@ -41,6 +41,13 @@ std::string submit_path(std::string const& operation) {
         {"forward_backward", "/api/v1/forward_backward"},
         {"save_state", "/api/v1/save_weights"},
         {"create_model", "/api/v1/create_model"},
+        {"forward", "/api/v1/forward_backward"},
+        {"load_state", "/api/v1/load_weights"},
+        {"save_weights_for_sampler", "/api/v1/save_weights_for_sampler"},
+        {"save_weights_and_get_sampling_client", "/api/v1/save_weights_for_sampler"},
+        {"create_sampling_client", "/api/v1/create_sampling_session"},
+        {"get_info", "/api/v1/get_info"},
+        {"capabilities", "/api/v1/get_server_capabilities"},
     };
     auto const found = known.find(operation);
     return found == known.end() ? submit_of_samples : found->second;
