@@ -19,10 +19,13 @@ namespace tinkxx::golden {
 /// What the official SDK, as it is now, was seen to do; older releases are recorded too.
 inline constexpr auto newest = "0.36.0";
 
+/// The recordings of the tree.
+inline std::string own_folder() { return TINKXX_SOURCE_DIR "/tests/golden/wire"; }
+
 /// The recordings: the project's own, or those of the folder that `TINKXX_GOLDEN_WIRE` names.
 inline std::string folder() {
     auto const* elsewhere = std::getenv("TINKXX_GOLDEN_WIRE");
-    if (elsewhere == nullptr || *elsewhere == '\0') return TINKXX_SOURCE_DIR "/tests/golden/wire";
+    if (elsewhere == nullptr || *elsewhere == '\0') return own_folder();
     std::filesystem::path const given{elsewhere};
     // CTest changes into the build folder; a relative path is meant from where it was called.
     auto const* called_from = std::getenv("PWD");
@@ -55,6 +58,9 @@ inline std::vector<std::string> files() {
     return out;
 }
 
+/// Whether the folder has that file; another folder need not have all.
+inline bool has(std::string const& name) { return std::filesystem::exists(folder() + '/' + name); }
+
 /// The recordings below `requests/` or `responses/`.
 inline std::vector<std::string> recordings(std::string const& kind) {
     auto all = files();
@@ -76,7 +82,7 @@ inline std::string test_name(std::string const& file) {
 /// The sections of delays.json; none if there is no such file.
 inline std::vector<std::string> sections() {
     std::vector<std::string> out;
-    if (!std::filesystem::exists(folder() + "/delays.json")) return out;
+    if (!has("delays.json")) return out;
     auto const all = load("delays.json");
     for (auto const& section : all.as_object()) out.emplace_back(section.key());
     std::ranges::sort(out);

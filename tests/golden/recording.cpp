@@ -1,8 +1,11 @@
 #include "recording.hpp"
 
+#include "pass_body.hpp"
 #include "wire/base64.hpp"
+#include "wire/json.hpp"
 
 #include <gtest/gtest.h>
+#include <protozero/pbf_reader.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -220,21 +223,69 @@ bool same(value const& a, value const& b) {
     return a == b;
 }
 
-bool agrees(value const& recorded, value const& ours) {
+bool agrees(value const& recorded, value const& ours, double tolerance) {
+    auto const each = [tolerance](value const& one, value const& other) {
+        return agrees(one, other, tolerance);
+    };
     if (recorded.is_object() && ours.is_object()) {
-        return std::ranges::all_of(recorded.get_object(), [&ours](auto const& one) {
+        return std::ranges::all_of(recorded.get_object(), [&](auto const& one) {
             auto const* other = ours.get_object().if_contains(one.key());
-            return other != nullptr && agrees(one.value(), *other);
+            return other != nullptr && each(one.value(), *other);
         });
     }
     if (recorded.is_array() && ours.is_array()) {
-        return std::ranges::equal(recorded.get_array(), ours.get_array(), agrees);
+        return std::ranges::equal(recorded.get_array(), ours.get_array(), each);
     }
     if (recorded.is_number() && ours.is_number()) {
         if (integral(recorded) && integral(ours)) return recorded == ours;
-        return recorded.to_number<float>() == ours.to_number<float>();
+        auto const a = recorded.to_number<double>();
+        auto const b = ours.to_number<double>();
+        return static_cast<float>(a) == static_cast<float>(b) ||
+               std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
     }
     return recorded == ours;
+}
+
+value without_types(value recorded) {
+    if (recorded.is_object()) recorded.get_object().erase("type");
+    if (recorded.is_array()) {
+        for (auto& one : recorded.get_array()) {
+            if (one.is_object()) one.get_object().erase("type");
+        }
+    }
+    return recorded;
+}
+
+// Requests ----------------------------------------------------------------------------------------
+
+namespace {
+
+std::string numbered(std::int64_t number) { return "number " + std::to_string(number); }
+
+std::string subject_in(std::string const& path, value const& body) {
+    if (path.ends_with("/retrieve_future")) {
+        return "promise " + member<std::string>(body, "request_id").value_or("");
+    }
+    auto const number = member<std::int64_t>(body, "seq_id");
+    return number ? numbered(*number) : "";
+}
+
+}  // namespace
+
+std::string subject_of(value const& recorded) {
+    if (auto const number = member<std::int64_t>(recorded, "seq_id")) return numbered(*number);
+    auto const* body = find(recorded, "body_json");
+    return body == nullptr ? "" : subject_in(text(recorded, "path"), *body);
+}
+
+std::string subject_of(testing::SentRequest const& sent) {
+    if (is_protobuf(sent)) {
+        auto const body = plain_body(sent);
+        protozero::pbf_reader message{body};
+        return message.next(2) ? numbered(message.get_int32()) : "";
+    }
+    auto const body = wire::parse_json(sent.path, sent.body);
+    return body ? subject_in(sent.path, *body) : "";
 }
 
 // Answers -----------------------------------------------------------------------------------------

@@ -41,9 +41,17 @@ template <class T>
 
 /// The same value, whichever way a number is written; integers to the last digit.
 [[nodiscard]] bool same(value const& a, value const& b);
-/// Everything that the recording names is in ours, floats to the precision of a float32. Older
-/// releases name less than ours.
-[[nodiscard]] bool agrees(value const& recorded, value const& ours);
+/// Everything that the recording names is in ours, floats to the precision of a float32, or within
+/// a part of their size. Older releases name less than ours.
+[[nodiscard]] bool agrees(value const& recorded, value const& ours, double tolerance = 0);
+
+/// A recorded result, or a list of results, without the names that Python's classes have.
+[[nodiscard]] value without_types(value recorded);
+
+/// What a request is about where several may be under way at one path: the promise that it asks
+/// for, or the number of what it submits. Empty for all others.
+[[nodiscard]] std::string subject_of(value const& recorded);
+[[nodiscard]] std::string subject_of(testing::SentRequest const& sent);
 
 /// What the stub server answered, or that it hung up.
 [[nodiscard]] testing::Reply reply_of(value const& answer);

@@ -32,7 +32,7 @@ private:
 };
 
 /// The server that the recordings were made with, on a clock that jumps over waits: it gives the
-/// answers of a script, path by path, and then its usual ones.
+/// answers of a script, each to the request that it was given to, and then its usual ones.
 ///
 ///     StubService stub{recording};
 ///     stub.script_requests(recording);
@@ -89,21 +89,30 @@ public:
 private:
     [[nodiscard]] std::optional<testing::Reply> answer(testing::SentRequest const& request);
     [[nodiscard]] std::optional<testing::Reply> usual(testing::SentRequest const& request);
+    [[nodiscard]] std::optional<testing::Reply> scripted(testing::SentRequest const& request);
+    [[nodiscard]] std::vector<std::string> places(testing::SentRequest const& request) const;
     [[nodiscard]] testing::Reply result_of(std::string const& request_id) const;
-    [[nodiscard]] testing::Reply promise(boost::json::value result);
+    [[nodiscard]] testing::Reply result_of_samples(std::int64_t count) const;
+    [[nodiscard]] testing::Reply promise(testing::SentRequest const& request,
+                                         testing::Reply result);
+    void keep_result_of_pass(testing::SentRequest const& request, testing::Reply const& accepted);
 
-    std::map<std::string, std::deque<std::pair<testing::Reply, int>>> script_{};
+    using Steps = std::deque<std::pair<testing::Reply, int>>;
+    std::map<std::string, Steps> script_{};
     std::set<std::string> held_{};
     std::vector<testing::SentRequest> log_{};
     std::size_t marked_{0};
     std::string version_;
+    std::string token_;
     std::string base_path_{};
     std::string session_id_{"11111111-2222-5333-8444-555555555555"};
     std::string sampler_{};
     boost::json::object flags_{{"use_pyqwest_transport", false}};
     boost::json::object dynamic_{{"refresh_interval_sec", 300}};
-    std::map<std::string, std::int64_t> samples_{};        // by the ids given out for them
-    std::map<std::string, boost::json::value> results_{};  // of others, likewise
+    // By the ids given out: what the promise is of, and its result.
+    std::map<std::string, std::string> promised_{};
+    std::map<std::string, testing::Reply> results_{};
+    std::map<std::string, std::size_t> lengths_{};  // of answers that are recorded by their length
     int promises_{0};
     bool refuse_newest_{false};
     bool runs_command_{false};

@@ -1,3 +1,4 @@
+#include "expect_sent.hpp"
 #include "golden.hpp"
 #include "request_replay.hpp"
 #include "service/telemetry/telemetry_reporter.hpp"
@@ -94,7 +95,7 @@ void replay_telemetry(value const& recording) {
         for (std::size_t i = 0; i < sent.size(); ++i) {
             EXPECT_EQ(sent[i].method + ' ' + target(sent[i]),
                       text(expected[i], "method") + ' ' + text(expected[i], "path"));
-            expect_same_body(expected[i], sent[i], text(recording, "sdk_version"));
+            expect_same_body(expected[i], sent[i], {.version = text(recording, "sdk_version")});
         }
     }
     context->close();

@@ -1,11 +1,14 @@
 #include "training_replay.hpp"
 
+#include "golden.hpp"
 #include "recorded_call.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <map>
 #include <span>
+#include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 namespace tinkxx::golden {
@@ -19,6 +22,8 @@ std::vector<T> numbers(value const& json) {
             auto const word = value_to<std::string>(each);
             auto const sign = word.starts_with('-') ? -1.0 : 1.0;
             out.push_back(static_cast<T>(word == "NaN" ? NAN : sign * INFINITY));
+        } else if (each.is_bool()) {
+            out.push_back(static_cast<T>(each.get_bool()));
         } else {
             out.push_back(each.to_number<T>());
         }
@@ -50,20 +55,23 @@ LossInput list(value const& json) {
     return whole(json) ? LossInput{numbers<std::int64_t>(json)} : LossInput{numbers<double>(json)};
 }
 
+/// The numbers of an array of any rank, row by row, and its shape.
+void flatten(value const& json, boost::json::array& flat, std::vector<std::int64_t>& shape,
+             std::size_t rank = 0) {
+    if (!json.is_array()) {
+        flat.push_back(json);
+        return;
+    }
+    auto const& rows_of = json.get_array();
+    if (shape.size() == rank) shape.push_back(static_cast<std::int64_t>(rows_of.size()));
+    for (auto const& row : rows_of) flatten(row, flat, shape, rank + 1);
+}
+
 TensorData dense(value const& json, bool integers) {
     TensorData out;
     std::vector<std::int64_t> shape;
     boost::json::array flat;
-    if (nested(json)) {
-        shape = {static_cast<std::int64_t>(json.as_array().size()),
-                 static_cast<std::int64_t>(json.at(0).as_array().size())};
-        for (auto const& row : json.as_array()) {
-            flat.insert(flat.end(), row.as_array().begin(), row.as_array().end());
-        }
-    } else {
-        shape = {static_cast<std::int64_t>(json.as_array().size())};
-        flat = json.as_array();
-    }
+    flatten(json, flat, shape);
     if (integers) {
         out.data = numbers<std::int64_t>(flat);
     } else {
@@ -73,11 +81,11 @@ TensorData dense(value const& json, bool integers) {
     return out;
 }
 
-float as_bfloat16(float number) {
-    auto const bits = std::bit_cast<std::uint32_t>(number);
-    // To the nearest, ties to even.
-    auto const rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) & 0xffff0000U;
-    return std::bit_cast<float>(rounded);
+/// A number that was kept in a narrower type, to the nearest, ties to even.
+float narrowed(float number, int digits, int least_exponent) {
+    if (!std::isfinite(number) || number == 0) return number;
+    auto const exponent = std::max(std::ilogb(number), least_exponent) - digits;
+    return std::ldexp(std::nearbyint(std::ldexp(number, -exponent)), exponent);
 }
 
 LossInput loss_input(std::string const& name, value const& json) {
@@ -85,7 +93,7 @@ LossInput loss_input(std::string const& name, value const& json) {
     auto const& data = json.at("data");
     if (kind == "list") return list(data);
     auto const dtype = text(json, "dtype");
-    bool const integers = dtype == "int64" || dtype == "int32";
+    bool const integers = dtype.find("int") != std::string::npos || dtype == "bool";
     if (kind == "tensor_data") {
         auto out = dense(data, integers);
         using Integers = std::vector<std::int64_t>;
@@ -95,8 +103,11 @@ LossInput loss_input(std::string const& name, value const& json) {
         return out;
     }
     auto out = dense(data, integers);
-    if (dtype == "bfloat16") {
-        for (auto& each : std::get<std::vector<float>>(out.data)) each = as_bfloat16(each);
+    if (dtype == "bfloat16" || dtype == "float16") {
+        bool const brain = dtype == "bfloat16";
+        for (auto& each : std::get<std::vector<float>>(out.data)) {
+            each = brain ? narrowed(each, 7, -126) : narrowed(each, 10, -14);
+        }
     }
     // R-TRAIN-36: torch tensors of these two go as CSR where that is smaller.
     if (kind == "torch" && (name == "target_tokens" || name == "weights")) {
@@ -235,6 +246,23 @@ AdamParams adam_params(value const& json) {
     return out;
 }
 
+DimuonParams dimuon_params(value const& json) {
+    DimuonParams out;
+    for (auto const& entry : json.as_object()) {
+        auto const given = entry.value().to_number<double>();
+        if (entry.key() == "learning_rate") {
+            out.learning_rate = given;
+        } else if (entry.key() == "beta1") {
+            out.beta1 = given;
+        } else if (entry.key() == "grad_clip_norm") {
+            out.grad_clip_norm = given;
+        } else {
+            ADD_FAILURE() << "a parameter that nobody here knows: " << entry.key();
+        }
+    }
+    return out;
+}
+
 value json_of(ForwardBackwardOutput const& output) {
     boost::json::array outputs;
     for (auto const& each : output.loss_fn_outputs) {
@@ -251,12 +279,10 @@ value json_of(OptimStepResult const& result) {
     return {{"metrics", result.metrics ? metrics_json(*result.metrics) : value(nullptr)}};
 }
 
-value json_of(SaveResult const& result) { return {{"path", result.path}, {"type", nullptr}}; }
+value json_of(SaveResult const& result) { return boost::json::object{{"path", result.path}}; }
 
 value json_of(LoadResult const& result) {
-    return {{"path", or_null(result.path)},
-            {"model_id", or_null(result.model_id)},
-            {"type", "load_weights"}};
+    return {{"path", or_null(result.path)}, {"model_id", or_null(result.model_id)}};
 }
 
 value json_of(ModelInfo const& info) {
@@ -268,8 +294,7 @@ value json_of(ModelInfo const& info) {
              {{"arch", or_null(info.model_data.arch)},
               {"model_name", or_null(info.model_data.model_name)},
               {"tokenizer_id", or_null(info.model_data.tokenizer_id)}}},
-            {"optimizer_config", optimizer_json(info.optimizer_config)},
-            {"type", "get_info"}};
+            {"optimizer_config", optimizer_json(info.optimizer_config)}};
 }
 
 // Calls -------------------------------------------------------------------------------------------
@@ -291,20 +316,59 @@ Loss loss_of(value const& args) {
     return Loss{text(args, "loss_fn"), std::move(config)};
 }
 
-/// Whether the recording is about data that this release refuses where the official one did not.
+/// The outcome of a call that may refuse its arguments by throwing.
+template <class Make>
+auto attempt(Call& call, Make make) -> decltype(call.stub.await(make())) {
+    try {
+        return call.stub.await(make());
+    } catch (Error const& error) {
+        return error;
+    }
+}
+
+/// Expects arguments to be refused here that the official SDK sends.
+template <class T>
+void expect_refused(Call& call, Result<T> const& ours) {
+    ASSERT_FALSE(ours) << "succeeded";
+    EXPECT_EQ(ours.error().kind(), ErrorKind::validation) << ours.error().what();
+    call.expect_no_request();
+}
+
+/// A long result is recorded in short.
+void expect_summary(value const& summary, ForwardBackwardOutput const& ours, double tolerance = 0) {
+    EXPECT_EQ(ours.loss_fn_outputs.size(),
+              value_to<std::size_t>(summary.at("loss_fn_outputs_count")));
+    EXPECT_EQ(ours.loss_fn_output_type, text(summary, "loss_fn_output_type"));
+    EXPECT_TRUE(agrees(summary.at("metrics"), metrics_json(ours.metrics), tolerance))
+        << metrics_json(ours.metrics);
+    std::string shapes;  // as Python writes a list of lists
+    for (auto const& output : ours.loss_fn_outputs) {
+        auto const& tensor = output.at("logprobs");
+        auto const& numbers_of = std::get<std::vector<float>>(tensor.data);
+        for (std::size_t i = 0; i < numbers_of.size(); ++i) {
+            ASSERT_EQ(numbers_of[i], -0.25F * static_cast<float>(i + 1));
+        }
+        shapes += shapes.empty() ? "[[" : ", [";
+        std::string one;
+        for (auto const size : tensor.shape.value_or(std::vector<std::int64_t>{})) {
+            one += (one.empty() ? "" : ", ") + std::to_string(size);
+        }
+        shapes += one + ']';
+    }
+    EXPECT_EQ(sha256(shapes + ']'), text(summary, "logprobs_shapes_sha256"));
+}
+
 template <class T>
 void expect(Call& call, Result<T> const& ours) {
-    // A long result is recorded in short.
     auto const* result = find(call.recording(), "result");
-    if (result != nullptr && find(*result, "summary") != nullptr) {
-        ASSERT_TRUE(ours) << ours.error().what();
-        if constexpr (std::is_same_v<T, ForwardBackwardOutput>) {
-            auto const& summary = result->at("summary");
-            EXPECT_EQ(ours->loss_fn_outputs.size(),
-                      value_to<std::size_t>(summary.at("loss_fn_outputs_count")));
-            EXPECT_TRUE(agrees(summary.at("metrics"), metrics_json(ours->metrics)));
+    auto const* summary = result == nullptr ? nullptr : find(*result, "summary");
+    if constexpr (std::is_same_v<T, ForwardBackwardOutput>) {
+        if (summary != nullptr) {
+            ASSERT_TRUE(ours) << ours.error().what();
+            expect_summary(*summary, *ours);
         }
-    } else {
+    }
+    if (summary == nullptr) {
         call.expect_outcome(ours, [](T const& got) { return json_of(got); });
     }
     call.stub.settle();
@@ -312,72 +376,163 @@ void expect(Call& call, Result<T> const& ours) {
     call.expect_waits();
 }
 
-Result<ForwardBackwardOutput> pass(Call& call, bool forward_only) {
-    try {
+void replay_pass(Call& call, bool forward_only) {
+    auto const ours = attempt(call, [&] {
         auto const data = data_of(call.args().at("data"));
         auto const loss = loss_of(call.args());
-        return call.stub.await(forward_only ? call.trainer->forward(data, loss)
-                                            : call.trainer->forward_backward(data, loss));
-    } catch (Error const& error) {
-        return error;
-    }
-}
-
-void forward(Call& call) { expect(call, pass(call, true)); }
-
-void forward_backward(Call& call) {
-    auto const ours = pass(call, false);
-    auto const name = text(call.recording(), "name");
-    if (name == "fwdbwd-list-unknown-name") {
-        // There a list of an unknown name has no type; here it has that of its elements.
+        return forward_only ? call.trainer->forward(data, loss)
+                            : call.trainer->forward_backward(data, loss);
+    });
+    if (call.has_form("a pass without data")) return expect_refused(call, ours);
+    if (call.has_form("a plain list of an unknown name") ||
+        call.has_form("a loss whose name was refused")) {
         EXPECT_TRUE(ours) << ours.error().what();
-        return;
+        EXPECT_EQ(call.stub.seen({}).size(), 2U) << "one submit, one poll";
+        return call.differs();
     }
     expect(call, ours);
 }
 
-void custom(Call& call) {
-    auto const weighted = text(call.args(), "loss") == "weighted";
-    auto const loss = [weighted](std::span<Datum const> data,
-                                 std::span<TensorData const> logprobs) {
-        CustomLossValue made;
-        for (std::size_t i = 0; i < data.size(); ++i) {
-            auto const& numbers_of = std::get<std::vector<float>>(logprobs[i].data);
-            auto gradient = numbers_of;
-            if (weighted) {
-                auto const weights = std::get<0>(data[i].loss_fn_inputs.at("weights").data);
-                for (std::size_t j = 0; j < gradient.size(); ++j) {
-                    made.loss += numbers_of[j] * weights[j];
-                    gradient[j] = weights[j];
-                }
-            } else {
-                for (auto& each : gradient) {
-                    made.loss += each * each;
-                    each *= 2;
-                }
-            }
-            made.gradient.push_back(std::move(gradient));
-        }
-        if (!weighted) made.metrics["custom_metric"] = made.loss;
-        return made;
-    };
-    expect(call, call.stub.await(
-                     call.trainer->forward_backward_custom(data_of(call.args().at("data")), loss)));
+void forward(Call& call) { replay_pass(call, true); }
+
+void forward_backward(Call& call) { replay_pass(call, false); }
+
+// Losses of the recorded caller -------------------------------------------------------------------
+
+/// The part of a loss that one datum has, and its derivatives.
+struct Part {
+    double loss{0};
+    std::vector<float> gradient{};
+    MetricValues metrics{};
+};
+
+Part sum_square(Datum const& /*datum*/, std::span<float const> logprobs) {
+    Part part;
+    for (auto const each : logprobs) {
+        part.loss += each * each;
+        part.gradient.push_back(2 * each);
+    }
+    part.metrics["custom_metric"] = part.loss;
+    return part;
 }
 
-void optim_step(Call& call) {
-    if (auto const* dimuon = find(call.args(), "dimuon")) {
-        // The model of the recording was made with Adam; the server was not asked (R-TRAIN-53).
-        DimuonParams params;
-        params.learning_rate = dimuon->at("learning_rate").to_number<double>();
-        auto const refused = call.stub.await(call.trainer->optim_step(params));
-        ASSERT_FALSE(refused);
-        EXPECT_EQ(refused.error().kind(), ErrorKind::validation);
-        return;
+Part weighted(Datum const& /*datum*/, std::span<float const> logprobs) {
+    Part part;
+    for (std::size_t i = 0; i < logprobs.size(); ++i) {
+        auto const weight = static_cast<float>(i + 1) / 2;
+        part.loss += logprobs[i] * weight;
+        part.gradient.push_back(weight);
     }
-    auto const* given = find(call.args(), "adam_params");
-    auto const params = given != nullptr ? adam_params(*given) : AdamParams{};
-    expect(call, call.stub.await(call.trainer->optim_step(params)));
+    return part;
+}
+
+Part clipped(Datum const& datum, std::span<float const> logprobs) {
+    Part part;
+    auto const advantages =
+        std::get<std::span<float const>>(datum.loss_fn_inputs.at("advantages").data);
+    float ratios = 0;
+    for (std::size_t i = 0; i < logprobs.size(); ++i) {
+        auto const ratio = std::exp(logprobs[i]);
+        auto const share = i == 0 ? 0.0F : -1.0F;
+        ratios += ratio;
+        part.loss += share * std::max(ratio, 0.5F) * advantages[i];
+        // A zero keeps the sign that it has in torch.
+        part.gradient.push_back((ratio < 0.5F ? 0.0F : share * advantages[i]) * ratio);
+    }
+    part.metrics["custom/loss:sum"] = part.loss;
+    part.metrics["custom/ratio:mean"] = ratios / static_cast<float>(logprobs.size());
+    return part;
+}
+
+/// The sum over the data; a mean is one over the data too (R-TRAIN-75).
+CustomLoss custom_loss(std::string const& name) {
+    using OfDatum = Part (*)(Datum const&, std::span<float const>);
+    static std::map<std::string, OfDatum> const known{
+        {"sum_square", sum_square}, {"weighted", weighted}, {"clipped", clipped}};
+    auto const found = known.find(name);
+    if (found == known.end()) throw std::runtime_error{"nobody here knows the loss " + name};
+    return [of_datum = found->second](std::span<Datum const> data,
+                                      std::span<TensorData const> logprobs) {
+        CustomLossValue made;
+        for (std::size_t i = 0; i < data.size(); ++i) {
+            auto part = of_datum(data[i], std::get<std::vector<float>>(logprobs[i].data));
+            made.loss += part.loss;
+            made.gradient.push_back(std::move(part.gradient));
+            for (auto const& [metric, number_of] : part.metrics) made.metrics[metric] += number_of;
+        }
+        for (auto& [metric, number_of] : made.metrics) {
+            if (metric.ends_with(":mean")) number_of /= static_cast<double>(data.size());
+        }
+        return made;
+    };
+}
+
+/// C-32: releases before 0.36.0 left `loss:sum` to the server; here the caller's loss has that
+/// name.
+value with_names_of_now(value recorded, std::string const& version, double loss) {
+    if (version == newest || !recorded.is_object()) return recorded;
+    auto* const inner = recorded.get_object().if_contains("summary");
+    auto& output = inner != nullptr ? inner->as_object() : recorded.get_object();
+    auto& metrics = output.at("metrics").as_object();
+    if (auto const* of_server = metrics.if_contains("loss:sum")) {
+        metrics["surrogate_loss:sum"] = value(*of_server);
+    }
+    metrics["loss:sum"] = loss;
+    return recorded;
+}
+
+void custom(Call& call) {
+    auto const name = text(call.args(), "loss");
+    if (name == "clipped") call.expect_rounding();  // it has an exponential function
+    double loss = 0;
+    auto const kept = [&loss, made = custom_loss(name)](std::span<Datum const> data,
+                                                        std::span<TensorData const> logprobs) {
+        auto out = made(data, logprobs);
+        loss = out.loss;
+        return out;
+    };
+    auto const ours = attempt(call, [&] {
+        return call.trainer->forward_backward_custom(data_of(call.args().at("data")), kept);
+    });
+    if (call.has_form("a custom loss with inputs that were refused")) {
+        EXPECT_TRUE(ours) << ours.error().what();
+        EXPECT_EQ(call.stub.seen({}).size(), 4U) << "two submits, two polls";
+        return call.differs();
+    }
+    auto const* error = find(call.recording(), "error");
+    if (error != nullptr || !ours) {
+        call.expect_outcome(ours, [](ForwardBackwardOutput const& got) { return json_of(got); });
+    } else {
+        // A handle of a loss says what it is made of, too.
+        auto recorded = call.recording().at("result");
+        if (auto const* output = find(recorded, "output")) recorded = value(*output);
+        recorded = with_names_of_now(std::move(recorded), call.version(), loss);
+        if (auto const* summary = find(recorded, "summary")) {
+            expect_summary(*summary, *ours, 1e-4);  // torch adds up many float32
+        } else {
+            EXPECT_TRUE(agrees(recorded, json_of(*ours), 1e-6))
+                << "recorded: " << recorded << "\nours: " << json_of(*ours);
+        }
+    }
+    call.stub.settle();
+    call.expect_requests();
+    call.expect_waits();
+}
+
+// Other calls of a model --------------------------------------------------------------------------
+
+void optim_step(Call& call) {
+    auto const ours = attempt(call, [&] {
+        if (auto const* dimuon = find(call.args(), "dimuon")) {
+            return call.trainer->optim_step(dimuon_params(*dimuon));
+        }
+        auto const* given = find(call.args(), "adam_params");
+        return call.trainer->optim_step(given != nullptr ? adam_params(*given) : AdamParams{});
+    });
+    if (call.has_form("parameters of an optimizer out of range")) {
+        return expect_refused(call, ours);
+    }
+    expect(call, ours);
 }
 
 SaveOptions save_options(value const& args) {
@@ -390,15 +545,25 @@ SaveOptions save_options(value const& args) {
     return options;
 }
 
+template <class T>
+void expect_save(Call& call, Result<T> const& ours) {
+    if (call.has_form("a time to live of nothing")) return expect_refused(call, ours);
+    expect(call, ours);
+}
+
 void save_state(Call& call) {
     auto const& args = call.args();
-    expect(call, call.stub.await(call.trainer->save_state(text(args, "name"), save_options(args))));
+    expect_save(call, attempt(call, [&] {
+                    return call.trainer->save_state(text(args, "name"), save_options(args));
+                }));
 }
 
 void save_for_sampler(Call& call) {
     auto const& args = call.args();
-    expect(call, call.stub.await(call.trainer->save_weights_for_sampler(text(args, "name"),
-                                                                        save_options(args))));
+    expect_save(call, attempt(call, [&] {
+                    return call.trainer->save_weights_for_sampler(text(args, "name"),
+                                                                  save_options(args));
+                }));
 }
 
 void save_external(Call& call) {
@@ -408,7 +573,9 @@ void save_external(Call& call) {
     if (auto const* keys = find(args, "age_encryption_recipients")) {
         options.age_recipients = value_to<std::vector<std::string>>(*keys);
     }
-    expect(call, call.stub.await(call.trainer->save_weights_external(text(args, "name"), options)));
+    expect_save(call, attempt(call, [&] {
+                    return call.trainer->save_weights_external(text(args, "name"), options);
+                }));
 }
 
 void unnamed_save(Call& call) {
@@ -419,16 +586,9 @@ void unnamed_save(Call& call) {
         auto const id = call.stub.await(sampler->sampling_session_id());
         ids.emplace_back(id ? *id : id.error().what());
     }
-    EXPECT_TRUE(agrees(call.recording().at("result"), ids)) << value(ids);
-    auto const name = text(call.recording(), "name");
-    if (name.ends_with("-503")) {
-        // C-52: here a repeat is the same request.
-        auto const sent = call.stub.seen({});
-        ASSERT_GE(sent.size(), 2U);
-        EXPECT_EQ(sent[0].body, sent[1].body);
-        return call.expect_waits();
-    }
+    call.expect_result(ids);
     call.expect_requests();
+    call.expect_waits();
 }
 
 #pragma GCC diagnostic push
@@ -438,8 +598,10 @@ void load_state(Call& call) {
     auto const token = member<std::string>(args, "weights_access_token").value_or("");
     bool const optimizer = text(call.recording(), "call").ends_with("with_optimizer");
     auto const path = text(args, "path");
-    expect(call, call.stub.await(optimizer ? call.trainer->load_state_with_optimizer(path, token)
-                                           : call.trainer->load_state(path, token)));
+    expect(call, attempt(call, [&] {
+               return optimizer ? call.trainer->load_state_with_optimizer(path, token)
+                                : call.trainer->load_state(path, token);
+           }));
 }
 #pragma GCC diagnostic pop
 
@@ -464,10 +626,7 @@ void pipeline(Call& call) {
     take(std::move(second));
     take(std::move(state));
     take(std::move(weights));
-    auto const& recorded = call.recording().at("result").as_array();
-    ASSERT_EQ(results.size(), recorded.size());
-    for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(agrees(recorded[i], results[i]));
-    for (std::size_t i = 3; i < 5; ++i) EXPECT_EQ(recorded[i].at("path"), results[i].at("path"));
+    call.expect_result(results);
     call.expect_requests();
 }
 
@@ -478,17 +637,19 @@ void unload(Call& call) {
                                                           {"body_text", R"({"model_id":"x"})"}}));
     auto const done = call.stub.await(call.trainer->unload());
     EXPECT_TRUE(done) << done.error().what();
-    auto const& expected = call.recording().at("requests").as_array();
-    auto const sent = call.stub.seen({});
-    ASSERT_GE(sent.size(), expected.size());
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-        expect_sent(expected[i], sent[i], call.version(), {});
-    }
+    call.expect_requests({"/api/v1/retrieve_future"});
 }
 
 OptimizerConfig optimizer_of(value const& json) {
-    if (text(json, "type") == "dimuon") return DimuonConfig{};
-    return AdamConfig{};
+    auto const type = text(json, "type");
+    if (type == "dimuon") return DimuonConfig{};
+    if (type == "adamw") return AdamConfig{};
+    OpenOptimizer other{.type = type};
+    for (auto const& entry : json.as_object()) {
+        if (entry.key() == "type") continue;
+        other.members[entry.key()] = boost::json::serialize(entry.value());
+    }
+    return other;
 }
 
 void create(Call& call) {
@@ -505,8 +666,9 @@ void create(Call& call) {
         if (auto const* optimizer = find(one, "optimizer")) {
             options.optimizer = optimizer_of(*optimizer);
         }
-        last = call.stub.await(
-            call.service->create_lora_training_client(text(one, "base_model"), std::move(options)));
+        last = attempt(call, [&] {
+            return call.service->create_lora_training_client(text(one, "base_model"), options);
+        });
         if (last) ids.emplace_back(last->model_id());
     }
     call.expect_outcome(last, [&ids](TrainingClient const&) -> value { return ids; });
@@ -524,23 +686,15 @@ void from_state(Call& call) {
     }
     bool const with = text(call.recording(), "call").ends_with("with_optimizer");
     auto const path = text(args, "path");
-    auto const made = call.stub.await(
-        with ? call.service->create_training_client_from_state_with_optimizer(path, options)
-             : call.service->create_training_client_from_state(path, options));
+    auto const made = attempt(call, [&] {
+        return with ? call.service->create_training_client_from_state_with_optimizer(path, options)
+                    : call.service->create_training_client_from_state(path, options);
+    });
     call.expect_outcome(made, [](TrainingClient const& got) -> value {
         return {{"model_id", got.model_id()}};
     });
-    auto const name = text(call.recording(), "name");
-    if (name == "from-state-with-optimizer-token-jwt") {
-        // C-25: the token is always handed on as exchanged.
-        auto const sent = call.stub.seen({});
-        auto const load = std::ranges::find_if(
-            sent, [](auto const& one) { return one.path.ends_with("/load_weights"); });
-        ASSERT_NE(load, sent.end());
-        EXPECT_EQ(load->body.find("tml-other"), std::string::npos);
-        return;
-    }
     call.expect_requests();
+    call.expect_waits();
 }
 
 void copy_weights(Call& call) {
@@ -549,8 +703,9 @@ void copy_weights(Call& call) {
     options.destination_project = member<std::string>(args, "destination_project_id").value_or("");
     options.ttl = save_options(args).ttl;
     options.weights_access_token = member<std::string>(args, "weights_access_token").value_or("");
-    call.expect_outcome(call.stub.await(call.service->copy_weights(text(args, "path"), options)),
-                        [](std::string const& path) -> value { return value(path); });
+    auto const copied =
+        attempt(call, [&] { return call.service->copy_weights(text(args, "path"), options); });
+    call.expect_outcome(copied, [](std::string const& path) -> value { return value(path); });
     call.expect_requests();
 }
 
@@ -564,6 +719,8 @@ void add_training_calls(KnownCalls& known) {
         {"TrainingClient.forward", forward},
         {"TrainingClient.forward_backward", forward_backward},
         {"TrainingClient.forward_backward_custom", custom},
+        // While the flag is off, the handle of a loss is evaluated by the client.
+        {"ServiceClient.create_custom_loss + TrainingClient.forward_backward_custom", custom},
         {"TrainingClient.optim_step", optim_step},
         {"TrainingClient.save_state", save_state},
         {"TrainingClient.save_weights_for_sampler", save_for_sampler},

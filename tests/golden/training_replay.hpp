@@ -14,6 +14,7 @@ namespace tinkxx::golden {
 /// Throws `ValidationError` as the library does when such data are made.
 [[nodiscard]] std::vector<Datum> data_of(value const& json);
 [[nodiscard]] AdamParams adam_params(value const& json);
+[[nodiscard]] DimuonParams dimuon_params(value const& json);
 
 [[nodiscard]] value json_of(ForwardBackwardOutput const& output);
 [[nodiscard]] value json_of(OptimStepResult const& result);
