@@ -53,3 +53,6 @@ inline constexpr std::size_t error_body_bytes = 4096;
 [[nodiscard]] ErrorDetails rejection_error(Operation const& operation);
 
 }  // namespace tinkxx::service
+/// Whether no answer came and none will, however often and late it is asked again: no layer of
+/// retries repeats a call after such an error, whatever its own rules say.
+[[nodiscard]] bool cannot_heal(Error const& error) noexcept;

@@ -1,6 +1,7 @@
 #include "service/retry/retry_handler.hpp"
 
 #include "base/entropy.hpp"
+#include "service/http/http_error.hpp"
 #include "service/retry/retry_delay.hpp"
 
 #include <algorithm>
@@ -130,6 +131,7 @@ bool RetryHandler::retryable(RetryConfig const& config, Error const& error) {
         default:
             break;
     }
+    if (cannot_heal(error)) return false;
     if (std::ranges::find(config.retryable_errors, error.kind()) != config.retryable_errors.end()) {
         return true;
     }
