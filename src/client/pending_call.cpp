@@ -99,7 +99,7 @@ void PendingCall::out_of_time() {
 
 Error PendingCall::named(Error const& error) const {
     auto details = error.details();
-    details.message = name_ + ": " + details.message;
+    details.message = service::with_operation(name_, details.message);
     return Error{std::move(details)};
 }
 

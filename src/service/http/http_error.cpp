@@ -110,6 +110,16 @@ std::string one_line(std::string_view text) {
     return out;
 }
 
+std::string with_operation(std::string_view operation, std::string_view message) {
+    if (message.starts_with(operation) && message.substr(operation.size()).starts_with(": ")) {
+        return std::string{message};
+    }
+    std::string text{operation};
+    text += ": ";
+    text += message;
+    return text;
+}
+
 bool is_success(int status) noexcept { return status >= 200 && status < 300; }
 
 std::string_view reason_phrase(int status) noexcept {
@@ -256,6 +266,12 @@ ErrorDetails failure_error(Operation const& operation, Failure const& failure,
     return details;
 }
 
+bool cannot_heal(Error const& error) noexcept {
+    bool const no_answer =
+        error.kind() == ErrorKind::connection || error.kind() == ErrorKind::timeout;
+    return no_answer && !error.retryable() && error.stopped() == RetryEnd::permanent;
+}
+
 ErrorDetails rejection_error(Operation const& operation) {
     ErrorDetails details;
     details.kind = ErrorKind::connection;
@@ -266,11 +282,5 @@ ErrorDetails rejection_error(Operation const& operation) {
                       "rejected the connection; try again later";
     return details;
 }
-bool cannot_heal(Error const& error) noexcept {
-    bool const no_answer =
-        error.kind() == ErrorKind::connection || error.kind() == ErrorKind::timeout;
-    return no_answer && !error.retryable() && error.stopped() == RetryEnd::permanent;
-}
-
 
 }  // namespace tinkxx::service

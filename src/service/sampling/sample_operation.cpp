@@ -776,7 +776,7 @@ OperationStatus SampleOperation::status(TimePoint now) const {
 
 Error SampleOperation::named(Error const& error) const {
     auto details = error.details();
-    details.message = std::string{order_.operation} + ": " + details.message;
+    details.message = with_operation(order_.operation, details.message);
     if (details.request_id.empty()) details.request_id = request_id();
     details.attempts = static_cast<int>(attempt_);
     return Error{std::move(details)};
