@@ -68,9 +68,8 @@ std::optional<nanoseconds> backoff_hint(Error const& error, WallTime now) {
         if (auto const wait = retry_after(line, now, longest_retry_after)) return wait;
         lines.remove("retry-after-ms");
     }
-    if (auto const wait = wire::decode_retry_after(error.body());
-        wait && wait->count() > 0 && *wait <= longest_retry_after) {
-        return *wait;
+    if (auto const wait = wire::decode_retry_after(error.body()); wait && wait->count() > 0) {
+        return std::min<nanoseconds>(*wait, longest_retry_after);
     }
     return retry_after(lines, now, longest_retry_after);
 }
