@@ -1,5 +1,7 @@
 #include "client/pending_call.hpp"
 
+#include "service/futures/standing.hpp"
+
 #include <utility>
 
 namespace tinkxx::client {
@@ -132,6 +134,8 @@ OperationStatus PendingCall::status(TimePoint now) const {
     status.why = sampler_ ? sampler_->standing(now) : shared_->holder().standing();
     auto const until = sampler_ ? sampler_->until() : shared_->holder().until();
     if (until) status.ends_in = *until - now;
+    auto const call = sampler_ ? sampler_->call_standing() : shared_->holder().call_standing();
+    if (call) service::describe_stall(status, *call, now);
     return status;
 }
 

@@ -78,6 +78,8 @@ public:
     /// Where the creation stands.
     [[nodiscard]] Stage stage() const noexcept;
     [[nodiscard]] std::string standing(TimePoint now) const;
+    /// Of the request that it, or its client, needs the answer to; empty if there is none.
+    [[nodiscard]] std::optional<Standing> call_standing() const;
     /// When that ends at the latest, if it is known.
     [[nodiscard]] std::optional<TimePoint> until() const;
 
