@@ -265,6 +265,7 @@ void FuturePoll::on_classified() {
 }
 
 void FuturePoll::take(wire::FutureAnswer answer, std::string&& body) {
+    failing_since_ = {};
     if (auto* failed = std::get_if<wire::future_answer::Failed>(&answer)) {
         failed->message = around_->http().config().scrubber.scrub(failed->message);
     }
