@@ -272,6 +272,29 @@ TEST_F(FirstContact, ASubmitWithoutAnAnswerIsReported) {
     EXPECT_THAT(lines->front(), HasSubstr("the service has not answered yet"));
 }
 
+TEST_F(FirstContact, AWaitForACredentialIsReported) {
+    tinker.flags["pjwt_auth_enabled"] = true;
+    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+        if (!request.path.ends_with("auth/token")) return std::nullopt;
+        return no_answer();
+    };
+    auto call = draw(sampler());
+    advance(5s);
+    ASSERT_THAT(*lines, SizeIs(1));
+    EXPECT_THAT(lines->front(), AllOf(StartsWith("sample has waited 5.0 s: "),
+                                      HasSubstr("a token is being asked for")));
+}
+
+TEST_F(FirstContact, ACallThatEndsIsNotReported) {
+    auto const from = sampler();
+    for (int i = 0; i < 100; ++i) {
+        auto call = draw(from);
+        advance(1s);
+        EXPECT_TRUE(call.result()) << i;
+    }
+    EXPECT_THAT(*lines, IsEmpty());
+}
+
 TEST_F(FirstContact, AFailingPollIsReportedUntilItSucceeds) {
     auto const from = sampler();
     bool down = true;
