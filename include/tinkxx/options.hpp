@@ -190,6 +190,13 @@ struct ClientOptions {
     /// Look at training data before they are sent: shapes, types, the inputs that a loss needs,
     /// numbers that are none.
     bool check_data{true};
+    /// Logs a warning once a call has made no progress for 5 s, and then at most every minute: one
+    /// line for all calls of all clients that share a runtime, a server and a log, with the reason
+    /// and the time that is left. What counts is a failure that is being waited out (no connection,
+    /// 402, 429, 5xx, no credential) or a request without an answer; a call that is queued, or
+    /// whose result is being computed, is well. Also silent if `log_level` leaves warnings out, and
+    /// with `report_pending`, which says more.
+    bool warn_of_stalls{true};
 };
 
 /// Options for every client that is built from now on, field by field in place of those that its

@@ -67,6 +67,13 @@ struct OperationStatus {
     /// What the service last said about its queue.
     std::optional<QueueState> queue_state{};
     std::string queue_reason{};
+    /// How long it has made no progress: its requests failed or were refused since, or the request
+    /// under way has no answer yet. Empty while it is well: queued, accepted, or waiting for
+    /// others.
+    std::optional<std::chrono::nanoseconds> stalled{};
+    /// When it stops to try again, if nothing changes; empty if it has no such limit, or the limit
+    /// is `deadline_in`.
+    std::optional<std::chrono::nanoseconds> gives_up_in{};
 };
 
 /// `sample #12: backing off for 1.2 s, 3.8 s left (429 too many requests), attempt 2, 14 s old`.

@@ -179,6 +179,9 @@ struct Failure {
     std::string message{};
     Seen seen{Seen::maybe};
     Timing timing{};
+    /// Waiting cannot help: the certificate is refused, the port does not speak TLS, nobody knows
+    /// the host. Then the message says what to do, and no layer sends the request again.
+    bool permanent{false};
 };
 
 /// Receives one answer: `on_head` at most once, then any number of `on_data`, then exactly one

@@ -32,6 +32,7 @@ std::shared_ptr<service::SamplingShared> make_core(
         settings.when_full = service::PendingBound::WhenFull::reject;
     }
     if (options.report_pending) settings.report = write_line;
+    settings.warn_of_stalls = options.warn_of_stalls;
     if (options.submit_encoding) {
         settings.submit_encoding = *options.submit_encoding == SubmitEncoding::json
                                        ? wire::Encoding::json

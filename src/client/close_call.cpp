@@ -1,5 +1,7 @@
 #include "client/close_call.hpp"
 
+#include "service/futures/standing.hpp"
+
 #include <utility>
 
 namespace tinkxx::client {
@@ -56,6 +58,9 @@ OperationStatus CloseCall::status(TimePoint now) const {
     status.why = shared_->holder().standing();
     if (auto const until = shared_->holder().until()) status.ends_in = *until - now;
     if (deadline_.armed()) status.deadline_in = ends_ - now;
+    if (auto const call = shared_->holder().call_standing()) {
+        service::describe_stall(status, *call, now);
+    }
     return status;
 }
 

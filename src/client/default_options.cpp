@@ -94,6 +94,7 @@ ClientOptions merged(ClientOptions options, ClientOptions const& defaults) {
     unless_changed(&ClientOptions::max_pending);
     unless_changed(&ClientOptions::when_full);
     unless_changed(&ClientOptions::report_pending);
+    unless_changed(&ClientOptions::warn_of_stalls);
     unless_changed(&ClientOptions::intervals);
     unless_set(&ClientOptions::submit_encoding);
     unless_set(&ClientOptions::repeat_steps);

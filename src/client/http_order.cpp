@@ -150,4 +150,9 @@ service::HttpOrder get_order(service::HttpContext const& context, std::string_vi
     return order;
 }
 
+void add_method(service::HttpOrder& order, std::string_view sdk_version, std::string_view method) {
+    order.headers.add("x-sdk-version", std::string{sdk_version});
+    order.headers.add("x-sdk-method", std::string{method});
+}
+
 }  // namespace tinkxx::client

@@ -31,4 +31,8 @@ namespace tinkxx::client {
 [[nodiscard]] service::HttpOrder get_order(service::HttpContext const& context,
                                            std::string_view path, Purpose purpose);
 
+/// Adds the lines of a REST call: the release that this client stands in for, and the official
+/// name of the method (R-REST-02).
+void add_method(service::HttpOrder& order, std::string_view sdk_version, std::string_view method);
+
 }  // namespace tinkxx::client

@@ -1,5 +1,7 @@
 #include "client/pending_call.hpp"
 
+#include "service/futures/standing.hpp"
+
 #include <utility>
 
 namespace tinkxx::client {
@@ -102,7 +104,7 @@ void PendingCall::out_of_time() {
 
 Error PendingCall::named(Error const& error) const {
     auto details = error.details();
-    details.message = name_ + ": " + details.message;
+    details.message = service::with_operation(name_, details.message);
     return Error{std::move(details)};
 }
 
@@ -135,6 +137,8 @@ OperationStatus PendingCall::status(TimePoint now) const {
     status.why = sampler_ ? sampler_->standing(now) : shared_->holder().standing();
     auto const until = sampler_ ? sampler_->until() : shared_->holder().until();
     if (until) status.ends_in = *until - now;
+    auto const call = sampler_ ? sampler_->call_standing() : shared_->holder().call_standing();
+    if (call) service::describe_stall(status, *call, now);
     return status;
 }
 

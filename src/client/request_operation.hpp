@@ -3,6 +3,7 @@
 #include <tinkxx/future.hpp>
 
 #include "client/pending_call.hpp"
+#include "service/futures/standing.hpp"
 #include "service/session/service_call.hpp"
 
 #include <functional>
@@ -70,6 +71,7 @@ private:
         status.why = standing.doing == service::Standing::Doing::sending
                          ? service::describe(standing, now)
                          : standing.why;
+        service::describe_stall(status, standing, now);
     }
 
     Order const make_order_;

@@ -338,6 +338,7 @@ void resolve_session(ResolvedOptions& resolved, ClientOptions const& options,
     resolved.max_pending = options.max_pending;
     resolved.when_full = options.when_full;
     resolved.report_pending = options.report_pending;
+    resolved.warn_of_stalls = options.warn_of_stalls;
     resolved.submit_encoding = options.submit_encoding;
     resolved.repeat_steps = options.repeat_steps;
     resolved.check_data = options.check_data;

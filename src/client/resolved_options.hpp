@@ -46,6 +46,7 @@ struct ResolvedOptions {
     std::size_t max_pending{0};
     WhenFull when_full{WhenFull::ignore};
     bool report_pending{false};
+    bool warn_of_stalls{true};
     std::optional<SubmitEncoding> submit_encoding{};
     std::optional<bool> repeat_steps{};
     bool check_data{true};

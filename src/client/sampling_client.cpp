@@ -56,7 +56,7 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
     Promise<SampleResponse> promise{runtime};
     auto future = promise.get_future();
     auto const refuse = [&](ErrorDetails error) {
-        error.message = std::string{operation} + ": " + error.message;
+        error.message = service::with_operation(operation, error.message);
         promise.set_error(Error{std::move(error)});
     };
     if (auto problem = wire::sample_problem(prompt, params, options)) {

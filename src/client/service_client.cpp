@@ -220,8 +220,7 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
             auto const high = http.scheduler().entropy("copy_weights");
             order.idempotency_key =
                 service::uuid_text(high, http.scheduler().entropy("copy_weights"));
-            order.headers.add("x-sdk-version", ready.holder().config().sdk_version);
-            order.headers.add("x-sdk-method", "copy_weights");
+            client::add_method(order, ready.holder().config().sdk_version, "copy_weights");
             if (!token.empty()) order.headers.add("X-Tinker-Weights-Access-Token", token);
             return order;
         },

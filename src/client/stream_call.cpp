@@ -59,6 +59,7 @@ void StreamCall::describe(OperationStatus& status, TimePoint now) const {
             auto credential = shared().http().credentials().standing();
             status.why = std::move(credential.why);
             if (credential.until) status.ends_in = *credential.until - now;
+            status.stalled = status.in_stage;
             break;
         }
         case Stage::streaming:
@@ -66,6 +67,7 @@ void StreamCall::describe(OperationStatus& status, TimePoint now) const {
             break;
         default:
             status.why = "the service has not answered yet";
+            status.stalled = status.in_stage;
             break;
     }
 }

@@ -28,8 +28,7 @@ Future<wire::TrainingRun> get_training_run(Runtime const& runtime,
             auto const& config = ready.http().config();
             auto order = get_order(ready.http(), path, Purpose::train);
             order.url = config.endpoint.url(path, config.query, {{"access_scope", "owned"}});
-            order.headers.add("x-sdk-version", ready.holder().config().sdk_version);
-            order.headers.add("x-sdk-method", std::string{operation});
+            add_method(order, ready.holder().config().sdk_version, operation);
             return order;
         },
         repeat,

@@ -231,8 +231,11 @@ Future<Model> create_model_from(Runtime const& runtime, Shared const& session, S
         std::make_shared<RequestOperation<Found>>(
             lookup, nullptr, saved.operation,
             [path = saved.path](service::SamplingShared& core) {
-                return post_order(core.http(), "/api/v1/weights_info",
-                                  wire::encode_weights_info(path), Purpose::train);
+                auto order = post_order(core.http(), "/api/v1/weights_info",
+                                        wire::encode_weights_info(path), Purpose::train);
+                add_method(order, core.holder().config().sdk_version,
+                           "get_weights_info_by_tinker_path");
+                return order;
             },
             service::Repeat::submit_loop,
             [core = lookup.get(), token_of,

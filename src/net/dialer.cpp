@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,10 @@ namespace ip = boost::asio::ip;
 using ip::tcp;
 
 constexpr std::size_t most_addresses_in_message = 6;
+// A name that is unknown is asked for once more: the answer may come from a server that has just
+// started, or from another one.
+constexpr std::chrono::milliseconds before_asking_again{250};
+constexpr std::size_t most_known_hosts = 1024;
 constexpr std::array<std::string_view, 2> alpn_any{"h2", "http/1.1"};
 constexpr std::array<std::string_view, 1> alpn_http1{"http/1.1"};
 constexpr std::array<std::string_view, 1> alpn_http2{"h2"};
@@ -66,7 +71,7 @@ std::vector<ip::address> interleave(std::vector<ip::address> const& addresses) {
 
 /// What the attempts of one dialer share.
 struct DialerShared {
-    DialerShared(base::EventLoop& loop_, NetOptions const& options);
+    DialerShared(base::EventLoop& loop_, NetOptions const& options, Resolver::Ask ask);
 
     /// Made when first needed: a program that speaks plain HTTP needs none. Options that can be
     /// wrong are tried at once, though.
@@ -83,12 +88,14 @@ struct DialerShared {
     Headers proxy_headers;
     NoProxy no_proxy;
     std::map<std::string, std::vector<ip::address>, std::less<>> addresses;
+    /// Hosts that had an address once. That DNS denies them now is an outage, which passes.
+    std::set<std::string, std::less<>> known_hosts;
     std::chrono::milliseconds attempt_delay;
 };
 
-DialerShared::DialerShared(base::EventLoop& loop_, NetOptions const& options)
+DialerShared::DialerShared(base::EventLoop& loop_, NetOptions const& options, Resolver::Ask ask)
     : loop{loop_},
-      resolver{loop_},
+      resolver{loop_, std::move(ask)},
       tls_options{options.tls},
       proxy_headers{options.proxy.headers},
       no_proxy{options.proxy.no_proxy},
@@ -147,6 +154,9 @@ private:
         int error{0};
     };
 
+    [[nodiscard]] std::string const& asked_host() const noexcept {
+        return proxy_ != nullptr ? proxy_->host : origin_.host;
+    }
     void look_up();
     void on_answer(Resolver::Answer const& answer) override;
     void race(std::vector<ip::address> const& addresses);
@@ -168,9 +178,10 @@ private:
 
     /// The last thing that any path does: the owner may destroy this.
     void succeed();
-    void fail(FailureKind kind, std::string message);
-    void fail_proxy(std::string_view what) {
-        fail(FailureKind::proxy, "the proxy " + proxy_->display() + ": " + std::string{what});
+    void fail(FailureKind kind, std::string message, bool permanent = false);
+    void fail_proxy(std::string_view what, bool permanent = false) {
+        fail(FailureKind::proxy, "the proxy " + proxy_->display() + ": " + std::string{what},
+             permanent);
     }
 
     DialerShared& dialer_;
@@ -180,7 +191,8 @@ private:
     Proxy const* proxy_{nullptr};  // null: direct
     Phase phase_{Phase::connecting};
     bool starting_{true};
-    std::optional<std::pair<FailureKind, std::string>> failure_;  // found while starting
+    bool asked_again_{false};
+    std::optional<DialFailure> failure_;  // found while starting
 
     std::vector<Attempt> attempts_;
     std::size_t started_{0};
@@ -193,7 +205,7 @@ private:
 };
 
 void DialImpl::look_up() {
-    auto const& host = proxy_ != nullptr ? proxy_->host : origin_.host;
+    auto const& host = asked_host();
     if (auto const known = dialer_.addresses.find(host); known != dialer_.addresses.end()) {
         return race(known->second);
     }
@@ -204,19 +216,30 @@ void DialImpl::look_up() {
 }
 
 void DialImpl::on_answer(Resolver::Answer const& answer) {
+    auto& known = dialer_.known_hosts;
     if (answer.addresses.empty()) {
-        if (proxy_ != nullptr) return fail_proxy("cannot resolve its name: " + answer.error);
-        return fail(FailureKind::resolve, "cannot resolve '" + origin_.host + "': " + answer.error +
-                                              "; check the name and this machine's DNS");
+        bool const unknown = answer.unknown && !known.contains(asked_host());
+        if (unknown && !std::exchange(asked_again_, true)) {
+            dialer_.loop.arm(*this, dialer_.loop.now() + before_asking_again, Precision::exact);
+            return;
+        }
+        if (proxy_ != nullptr) {
+            return fail_proxy("cannot resolve its name: " + answer.error, unknown);
+        }
+        return fail(FailureKind::resolve,
+                    "cannot resolve '" + origin_.host + "': " + answer.error +
+                        "; check the name and this machine's DNS",
+                    unknown);
     }
+    if (known.size() >= most_known_hosts) known.clear();
+    known.insert(asked_host());
     race(answer.addresses);
 }
 
 void DialImpl::race(std::vector<ip::address> const& addresses) {
     if (addresses.empty()) {
-        return fail(FailureKind::resolve, "NetOptions::resolve has no address for '" +
-                                              (proxy_ != nullptr ? proxy_->host : origin_.host) +
-                                              "'");
+        return fail(FailureKind::resolve,
+                    "NetOptions::resolve has no address for '" + asked_host() + "'", true);
     }
     auto const port = proxy_ != nullptr ? proxy_->port : origin_.port;
     for (auto const& address : interleave(addresses)) {
@@ -272,10 +295,8 @@ void DialImpl::fail_attempts() {
 }
 
 void DialImpl::on_time() {
-    if (failure_) {
-        auto [kind, message] = std::move(*failure_);
-        return owner_.on_dial_failed(kind, std::move(message));
-    }
+    if (failure_) return owner_.on_dial_failed(*std::exchange(failure_, std::nullopt));
+    if (attempts_.empty() && phase_ == Phase::connecting) return look_up();
     if (phase_ == Phase::connecting && started_ < attempts_.size()) start_attempt();
 }
 
@@ -326,11 +347,16 @@ void DialImpl::step_tls() {
             return;
         case TlsStream::Handshake::failed: {
             auto const why = stream_->error_text();
-            if (phase_ == Phase::proxy_tls) return fail_proxy("TLS with it failed: " + why);
+            bool const permanent = tls_->permanent();
+            if (phase_ == Phase::proxy_tls) {
+                return fail_proxy("TLS with it failed: " + why, permanent);
+            }
             auto const way = proxy_ != nullptr ? " through the proxy " + proxy_->display()
                                                : " (" + std::string{stream_->peer()} + ')';
-            return fail(FailureKind::tls, "TLS with " + host_port(origin_.host, origin_.port) +
-                                              way + " failed: " + why);
+            return fail(
+                FailureKind::tls,
+                "TLS with " + host_port(origin_.host, origin_.port) + way + " failed: " + why,
+                permanent);
         }
         case TlsStream::Handshake::done:
             break;
@@ -339,7 +365,8 @@ void DialImpl::step_tls() {
         return fail(FailureKind::tls,
                     host_port(origin_.host, origin_.port) +
                         " did not agree to HTTP/2 (by ALPN); NetOptions::http_version = "
-                        "HttpVersion::automatic would speak HTTP/1.1 with it");
+                        "HttpVersion::automatic would speak HTTP/1.1 with it",
+                    true);
     }
     next_phase();
 }
@@ -378,7 +405,11 @@ void DialImpl::step_proxy_connect() {
 }
 
 void DialImpl::tunnel_open(std::string_view rest) {
-    if (reply_.status() >= 300) return fail_proxy(refusal());
+    if (reply_.status() >= 300) {
+        // It does not take our word for who we are; it will not the next time either.
+        auto const status = reply_.status();
+        return fail_proxy(refusal(), status == 401 || status == 403 || status == 407);
+    }
     if (!rest.empty()) {
         // A server that speaks first, as in HTTP/2, may be heard with the proxy's answer.
         stream_ = make_prefixed_stream(dialer_.loop, std::move(stream_), std::string{rest});
@@ -411,16 +442,17 @@ void DialImpl::succeed() {
     owner_.on_connected(std::move(stream_));
 }
 
-void DialImpl::fail(FailureKind kind, std::string message) {
+void DialImpl::fail(FailureKind kind, std::string message, bool permanent) {
     dialer_.loop.disarm(*this);
     attempts_.clear();
     tls_ = nullptr;
     stream_.reset();
+    DialFailure failure{.kind = kind, .message = std::move(message), .permanent = permanent};
     if (starting_) {
-        failure_.emplace(kind, std::move(message));
+        failure_ = std::move(failure);
         dialer_.loop.arm(*this, dialer_.loop.now(), Precision::exact);
     } else {
-        owner_.on_dial_failed(kind, std::move(message));
+        owner_.on_dial_failed(std::move(failure));
     }
 }
 
@@ -430,8 +462,8 @@ struct Dialer::Impl : DialerShared {
     using DialerShared::DialerShared;
 };
 
-Dialer::Dialer(base::EventLoop& loop, NetOptions const& options)
-    : impl_{std::make_unique<Impl>(loop, options)} {}
+Dialer::Dialer(base::EventLoop& loop, NetOptions const& options, Resolver::Ask ask)
+    : impl_{std::make_unique<Impl>(loop, options, std::move(ask))} {}
 
 Dialer::~Dialer() = default;
 

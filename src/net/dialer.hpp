@@ -1,5 +1,6 @@
 #pragma once
 
+#include "net/resolver.hpp"
 #include "net/stream.hpp"
 #include "net/url.hpp"
 
@@ -14,14 +15,23 @@ class EventLoop;
 
 namespace tinkxx::net {
 
+/// Why an attempt to connect failed.
+struct DialFailure {
+    /// `resolve`, `connect` or `tls`, or `proxy` for whatever goes wrong on the way to a proxy or
+    /// is refused by it.
+    FailureKind kind{FailureKind::connect};
+    /// Holds no credential.
+    std::string message{};
+    /// As in `Failure`.
+    bool permanent{false};
+};
+
 /// Told how an attempt to connect ended: exactly one of the two, never from inside `dial`.
 /// The attempt may be destroyed inside either.
 class DialOwner {
 public:
     virtual void on_connected(std::unique_ptr<Stream> stream) = 0;
-    /// `kind` is `resolve`, `connect` or `tls`, or `proxy` for whatever goes wrong on the way to
-    /// a proxy or is refused by it. `message` holds no credential.
-    virtual void on_dial_failed(FailureKind kind, std::string message) = 0;
+    virtual void on_dial_failed(DialFailure failure) = 0;
 
 protected:
     ~DialOwner() = default;
@@ -50,7 +60,8 @@ public:
 class Dialer final : public Connector {
 public:
     /// Throws `ValidationError` for unreadable files, bad proxy options and bad addresses.
-    Dialer(base::EventLoop& loop, NetOptions const& options);
+    /// `ask` stands in for the system's look-up of names, in tests.
+    Dialer(base::EventLoop& loop, NetOptions const& options, Resolver::Ask ask = {});
     ~Dialer() override;
 
     std::unique_ptr<Dial> dial(Origin const& origin, HttpVersion version,

@@ -117,8 +117,8 @@ void Exchange::begin() {
     auto const now = transport_.loop().now();
     if (timing_.started == TimePoint{}) timing_.started = now;
     if (auto text = problem(); !text.empty()) {
-        transport_.fail_later(call_, FailureKind::invalid_request,
-                              request_.method + " request: " + text);
+        transport_.fail_later(call_, {.kind = FailureKind::invalid_request,
+                                      .message = request_.method + " request: " + text});
         return;
     }
     if (request_.timeouts.total.count() > 0 && total_deadline_ == TimePoint::max()) {
@@ -494,13 +494,16 @@ void Exchange::complete() {
     sink_.on_done(timing_);
 }
 
-void Exchange::fail(FailureKind kind, std::string message, Seen seen) {
+void Exchange::fail(FailureKind kind, std::string message, Seen seen, bool permanent) {
     if (ended()) return;
     leave_connection();
     timing_.finished = transport_.loop().now();
     retire();
-    sink_.on_failure(
-        {.kind = kind, .message = std::move(message), .seen = seen, .timing = timing_});
+    sink_.on_failure({.kind = kind,
+                      .message = std::move(message),
+                      .seen = seen,
+                      .timing = timing_,
+                      .permanent = permanent});
 }
 
 void Exchange::cancel() noexcept {

@@ -91,7 +91,7 @@ public:
     void pause(bool on) noexcept;
     /// Hands on what was held back while paused.
     void resume();
-    void fail(FailureKind kind, std::string message, Seen seen);
+    void fail(FailureKind kind, std::string message, Seen seen, bool permanent = false);
 
     void on_time() override;
 

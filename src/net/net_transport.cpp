@@ -84,7 +84,7 @@ Call NetTransport::start(Request request, ReplySink& sink) {
     auto& exchange = slots_[slot] =
         std::make_unique<Exchange>(*this, std::move(request), sink, call);
     if (draining_) {
-        fail_later(call, FailureKind::closed, "the transport is shut down");
+        fail_later(call, {.kind = FailureKind::closed, .message = "the transport is shut down"});
     } else {
         exchange->begin();
     }
@@ -197,8 +197,8 @@ Pool& NetTransport::pool_of(Site& site, Purpose purpose) {
 
 // --- work put off to the end of the turn ---------------------------------------------------------
 
-void NetTransport::fail_later(Call call, FailureKind kind, std::string message) {
-    later_.push_back({.call = call, .fails = true, .kind = kind, .message = std::move(message)});
+void NetTransport::fail_later(Call call, DialFailure failure) {
+    later_.push_back({.call = call, .fails = true, .failure = std::move(failure)});
     loop_.at_turn_end(*this);
 }
 
@@ -230,7 +230,8 @@ void NetTransport::on_turn_end() {
         auto* const exchange = find(item.call);
         if (exchange == nullptr) continue;
         if (item.fails) {
-            exchange->fail(item.kind, std::move(item.message), Seen::no);
+            auto& [kind, message, permanent] = item.failure;
+            exchange->fail(kind, std::move(message), Seen::no, permanent);
         } else {
             exchange->resume();
         }

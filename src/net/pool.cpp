@@ -94,12 +94,11 @@ public:
     void on_connected(std::unique_ptr<Stream> stream) override {
         pool_.opened(*this, std::move(stream));
     }
-    void on_dial_failed(FailureKind kind, std::string message) override {
-        pool_.open_failed(*this, kind, message);
-    }
+    void on_dial_failed(DialFailure failure) override { pool_.open_failed(*this, failure); }
     void on_time() override {
-        pool_.open_failed(*this, FailureKind::connect_timeout,
-                          "no connection within " + std::to_string(limit_.count()) + " ms");
+        pool_.open_failed(
+            *this, {.kind = FailureKind::connect_timeout,
+                    .message = "no connection within " + std::to_string(limit_.count()) + " ms"});
     }
     std::unique_ptr<Dial> take_dial() noexcept { return std::move(dial_); }
 
@@ -322,7 +321,7 @@ bool Pool::others_remain() noexcept {
     return true;
 }
 
-void Pool::open_failed(Opening& opening, FailureKind kind, std::string const& message) {
+void Pool::open_failed(Opening& opening, DialFailure const& failure) {
     drop(opening);
     if (others_remain()) return;
     // Only those who wait now: a sink may start further requests, and they deserve a try.
@@ -333,9 +332,7 @@ void Pool::open_failed(Opening& opening, FailureKind kind, std::string const& me
             refused.push_back(exchange->call());
         }
     }
-    for (auto const call : refused) {
-        transport_.fail_later(call, kind, message);
-    }
+    for (auto const call : refused) transport_.fail_later(call, failure);
 }
 
 // Each who waits goes through `lost`, which bounds how often this can repeat: a server that

@@ -98,7 +98,7 @@ private:
     void open_connections();
     [[nodiscard]] bool more_would_help() noexcept;
     void opened(Opening& opening, std::unique_ptr<Stream> stream);
-    void open_failed(Opening& opening, FailureKind kind, std::string const& message);
+    void open_failed(Opening& opening, DialFailure const& failure);
     [[nodiscard]] bool others_remain() noexcept;
     void drop(Opening& opening) noexcept;
 

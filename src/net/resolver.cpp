@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -22,7 +23,21 @@ namespace {
 
 namespace ip = boost::asio::ip;
 
+/// Names that nobody will ever have (RFC 6761, 6.4): the answer is known without a network.
+bool never_exists(std::string_view host) noexcept {
+    if (host.ends_with('.')) host.remove_suffix(1);
+    return host == "invalid" || host.ends_with(".invalid");
+}
+
+bool says_unknown(int code) noexcept {
+#ifdef EAI_NODATA
+    if (code == EAI_NODATA) return true;
+#endif
+    return code == EAI_NONAME;
+}
+
 Resolver::Answer look_up_now(std::string const& host) {
+    if (never_exists(host)) return {.error = ::gai_strerror(EAI_NONAME), .unknown = true};
     addrinfo hints{};
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
@@ -32,6 +47,7 @@ Resolver::Answer look_up_now(std::string const& host) {
     Resolver::Answer answer;
     if (code != 0) {
         answer.error = code == EAI_SYSTEM ? system_text(system_code) : ::gai_strerror(code);
+        answer.unknown = says_unknown(code);
         return answer;
     }
     for (auto const* entry = list; entry != nullptr; entry = entry->ai_next) {
@@ -55,7 +71,10 @@ Resolver::Answer look_up_now(std::string const& host) {
         }
     }
     ::freeaddrinfo(list);
-    if (answer.addresses.empty()) answer.error = "it has no address";
+    if (answer.addresses.empty()) {
+        answer.error = "it has no address";
+        answer.unknown = true;
+    }
     return answer;
 }
 
@@ -80,7 +99,8 @@ private:
 struct Resolver::Impl {
     using Askers = boost::intrusive::list<Asker, boost::intrusive::constant_time_size<false>>;
 
-    explicit Impl(base::EventLoop& loop_) : loop{&loop_} {}
+    Impl(base::EventLoop& loop_, Ask ask_)
+        : ask{ask_ ? std::move(ask_) : Ask{look_up_now}}, loop{&loop_} {}
 
     /// On any thread. The mutex keeps the loop alive while it is posted to.
     static void deliver(std::shared_ptr<Impl> const& self, std::string host, Answer answer) {
@@ -106,6 +126,7 @@ struct Resolver::Impl {
         }
     }
 
+    Ask const ask;
     std::mutex mutex;
     base::EventLoop* loop;  // guarded by the mutex; null once the resolver is gone
     // Loop thread only:
@@ -113,7 +134,8 @@ struct Resolver::Impl {
     bool closed{false};
 };
 
-Resolver::Resolver(base::EventLoop& loop) : impl_{std::make_shared<Impl>(loop)} {}
+Resolver::Resolver(base::EventLoop& loop, Ask ask)
+    : impl_{std::make_shared<Impl>(loop, std::move(ask))} {}
 
 Resolver::~Resolver() {
     impl_->closed = true;
@@ -128,9 +150,7 @@ void Resolver::look_up(std::string const& host, Asker& asker) {
     if (!fresh) return;
     try {
         SignalsBlocked const blocked;
-        std::thread{[impl = impl_, host] {
-            Impl::deliver(impl, host, look_up_now(host));
-        }}.detach();
+        std::thread{[impl = impl_, host] { Impl::deliver(impl, host, impl->ask(host)); }}.detach();
     } catch (std::system_error const& error) {
         Impl::deliver(impl_, host, Answer{.error = system_text(error.code().value())});
     }

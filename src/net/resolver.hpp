@@ -3,6 +3,7 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/intrusive/list.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ public:
     struct Answer {
         std::vector<boost::asio::ip::address> addresses{};
         std::string error{};  ///< why there are none
+        /// Those who were asked know of no such host; they may not have been reached otherwise.
+        bool unknown{false};
     };
     /// One who asked. Destroying it withdraws the question.
     class Asker : public boost::intrusive::list_base_hook<
@@ -36,7 +39,11 @@ public:
         ~Asker() = default;
     };
 
-    explicit Resolver(base::EventLoop& loop);
+    /// Asks for one name and waits; on any thread.
+    using Ask = std::function<Answer(std::string const& host)>;
+
+    /// `ask` stands in for the system, in tests.
+    explicit Resolver(base::EventLoop& loop, Ask ask = {});
     ~Resolver();
     Resolver(Resolver const&) = delete;
     Resolver& operator=(Resolver const&) = delete;

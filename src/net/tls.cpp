@@ -94,6 +94,7 @@ public:
     ~TlsStreamImpl() override;
 
     Handshake handshake() override;
+    bool permanent() const noexcept override { return permanent_; }
     void set_owner(StreamOwner* owner) noexcept override { owner_ = owner; }
     void want_read() override;
     void want_write() override;
@@ -133,6 +134,7 @@ private:
     std::string error_;
     std::size_t retry_bytes_{0};  // of the write that OpenSSL wants to see again
     bool open_{false};            // the handshake is done
+    bool permanent_{false};       // it failed, and will again
     bool read_failed_{false};
     bool write_failed_{false};
     bool wants_read_{false};  // the owner does
@@ -284,7 +286,7 @@ TlsStreamImpl::TlsStreamImpl(std::shared_ptr<TlsContextImpl> context, base::Even
     ::ERR_clear_error();
     if (!verifiable) {
         // Never connect to a name that cannot be checked.
-        read_failed_ = write_failed_ = true;
+        read_failed_ = write_failed_ = permanent_ = true;
         error_ = "'" + host_ + "' cannot be checked against a certificate";
     } else if (auto const session = context_->sessions().take(session_key_)) {
         ::SSL_set_session(ssl_.get(), session.get());
@@ -489,8 +491,10 @@ IoResult TlsStreamImpl::write(std::span<iovec const> pieces) {
 void TlsStreamImpl::explain(int kind) {
     if (!refusal_.empty()) {
         error_ = refusal_;
+        permanent_ = true;
     } else if (auto const error = ::ERR_peek_error(); kind == SSL_ERROR_SSL && error != 0) {
         error_ = explain_tls_error(error, !open_);
+        permanent_ = stays_broken(error);
     } else {
         error_ = lower_->error_text();
     }

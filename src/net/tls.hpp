@@ -34,6 +34,8 @@ public:
     enum class Handshake { done, pending, failed };
     /// After `failed`, `error_text` says what is wrong and the way out.
     virtual Handshake handshake() = 0;
+    /// After `failed`: whether another handshake would end the same way.
+    [[nodiscard]] virtual bool permanent() const noexcept = 0;
 };
 
 /// Trust, keys and resumable sessions that TLS connections share. Loop thread only, but for

@@ -141,9 +141,10 @@ std::string explain_refusal(X509_STORE_CTX* verification, std::string_view host)
         case X509_V_ERR_HOSTNAME_MISMATCH:
         case X509_V_ERR_IP_ADDRESS_MISMATCH:
             return "the certificate is for " + names_of(::X509_STORE_CTX_get0_cert(verification)) +
-                   "; asked for " + std::string{host};
+                   "; asked for " + std::string{host} + "; use a name that it is for";
         default:
-            return whose + " was refused: " + ::X509_verify_cert_error_string(code);
+            return whose + " was refused: " + ::X509_verify_cert_error_string(code) +
+                   "; check the certificate of the server and NetOptions::tls";
     }
 }
 
@@ -157,19 +158,50 @@ std::string explain_tls_error(unsigned long error, bool handshaking) {
             case SSL_R_UNEXPECTED_EOF_WHILE_READING:
                 return handshaking ? "the peer closed the connection during the TLS handshake"
                                    : "connection closed without TLS close_notify";
-            case SSL_R_UNSUPPORTED_PROTOCOL:
-            case SSL_R_VERSION_TOO_LOW:
-                return "no common version; TLS 1.2 or newer is needed";
+            case SSL_R_PACKET_LENGTH_TOO_LONG:
+                if (!handshaking) break;
+                [[fallthrough]];  // newer versions of OpenSSL read plain text as a length
             case SSL_R_WRONG_VERSION_NUMBER:
             case SSL_R_HTTP_REQUEST:
             case SSL_R_HTTPS_PROXY_REQUEST:
                 return "the peer does not speak TLS; use http:// or another port";
+            case SSL_R_UNSUPPORTED_PROTOCOL:
+            case SSL_R_VERSION_TOO_LOW:
+                return "no common version; TLS 1.2 or newer is needed";
             default:
                 break;
         }
     }
     auto const* const text = ::ERR_reason_error_string(error);
     return std::string{"TLS error: "} + (text != nullptr ? text : "unknown");
+}
+
+bool stays_broken(unsigned long error) noexcept {
+    if (ERR_GET_LIB(error) != ERR_LIB_SSL) return false;
+    switch (ERR_GET_REASON(error)) {
+        case SSL_AD_REASON_OFFSET + SSL_AD_HANDSHAKE_FAILURE:
+        case SSL_AD_REASON_OFFSET + SSL_AD_BAD_CERTIFICATE:
+        case SSL_AD_REASON_OFFSET + SSL_AD_UNSUPPORTED_CERTIFICATE:
+        case SSL_AD_REASON_OFFSET + SSL_AD_CERTIFICATE_REVOKED:
+        case SSL_AD_REASON_OFFSET + SSL_AD_CERTIFICATE_EXPIRED:
+        case SSL_AD_REASON_OFFSET + SSL_AD_CERTIFICATE_UNKNOWN:
+        case SSL_AD_REASON_OFFSET + SSL_AD_UNKNOWN_CA:
+        case SSL_AD_REASON_OFFSET + SSL_AD_ACCESS_DENIED:
+        case SSL_AD_REASON_OFFSET + SSL_AD_PROTOCOL_VERSION:
+        case SSL_AD_REASON_OFFSET + SSL_AD_INSUFFICIENT_SECURITY:
+        case SSL_AD_REASON_OFFSET + SSL_AD_UNRECOGNIZED_NAME:
+        case SSL_AD_REASON_OFFSET + SSL_AD_CERTIFICATE_REQUIRED:
+        case SSL_AD_REASON_OFFSET + SSL_AD_NO_APPLICATION_PROTOCOL:
+        case SSL_R_UNSUPPORTED_PROTOCOL:
+        case SSL_R_VERSION_TOO_LOW:
+        case SSL_R_WRONG_VERSION_NUMBER:
+        case SSL_R_HTTP_REQUEST:
+        case SSL_R_HTTPS_PROXY_REQUEST:
+        case SSL_R_PACKET_LENGTH_TOO_LONG:
+            return true;
+        default:
+            return false;
+    }
 }
 
 std::string last_openssl_error() {

@@ -65,7 +65,7 @@ public:
     [[nodiscard]] bool draining() const noexcept { return draining_; }
 
     /// Ends `exchange` at the end of this turn.
-    void fail_later(Call call, FailureKind kind, std::string message);
+    void fail_later(Call call, DialFailure failure);
     void resume_later(Exchange& exchange);
     /// Keeps the ended exchange until the end of this turn, or until a connection begins to read.
     void retire(Exchange& exchange) noexcept;
@@ -78,8 +78,7 @@ private:
     struct Later {
         Call call{};
         bool fails{false};
-        FailureKind kind{FailureKind::closed};
-        std::string message{};
+        DialFailure failure{};
     };
     struct TextHash {
         using is_transparent = void;

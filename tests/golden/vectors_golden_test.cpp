@@ -74,9 +74,11 @@ void retry_after(value const& vector) {
     auto const* plain = headers.find("retry-after");
     auto const ms = number(headers.find("retry-after-ms"));
     auto const hint = number(plain);
-    if (ms && (*ms <= 0 || *ms > 1000 * most) && hint && *hint > 0 && *hint <= most) {
-        expected = *hint;  // C-46: a hint out of range is skipped, and the next form read
-    }
+    // C-46 is overruled in part: the official SDK drops every hint out of range. Here one that is
+    // not above zero is skipped, and the next form read; one that is too long is cut.
+    if (ms && *ms <= 0 && hint && *hint > 0 && *hint <= most) expected = *hint;
+    auto const parsed = vector.at("parsed_seconds");
+    if (parsed.is_double() && parsed.get_double() > most) expected = most;
     if (plain != nullptr && plain->find('_') != std::string::npos) {
         expected = seconds(backoff);  // digits with underscores are numbers to Python alone
     }

@@ -1,5 +1,6 @@
 #include "simulation/sampling_world.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace tinkxx::simulation::sampling_world {
@@ -20,8 +21,8 @@ nanoseconds backoff_of(std::int64_t bytes, Exchange const* answer) {
     nanoseconds const usual = bytes <= 131'072 ? 1s : 5s;
     if (answer == nullptr) return usual;
     auto const usable = [](std::optional<double> ms) -> std::optional<nanoseconds> {
-        if (!ms || !(*ms > 0) || !(*ms <= 60'000)) return std::nullopt;
-        return nanoseconds{static_cast<std::int64_t>(*ms * 1e6)};
+        if (!ms || !(*ms > 0)) return std::nullopt;
+        return nanoseconds{static_cast<std::int64_t>(std::min(*ms, 60'000.0) * 1e6)};
     };
     if (auto const* text = answer->headers.find("retry-after-ms")) {
         if (auto const hint = usable(number(*text))) return *hint;

@@ -72,7 +72,7 @@ public:
             attempts.front()->connector = nullptr;
             attempts.erase(attempts.begin());
             if (network_.refuse) {
-                owner.on_dial_failed(FailureKind::connect, *network_.refuse);
+                owner.on_dial_failed({.kind = FailureKind::connect, .message = *network_.refuse});
                 continue;
             }
             auto peer = std::make_shared<FakePeer>();

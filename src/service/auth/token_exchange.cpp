@@ -13,7 +13,7 @@ namespace {
 
 ErrorDetails invalid(Error const& error) {
     auto details = error.details();
-    details.message = "POST " + std::string{TokenExchange::path} + ": " + details.message;
+    details.message = with_operation("POST " + std::string{TokenExchange::path}, details.message);
     return details;
 }
 

@@ -155,6 +155,7 @@ void CompletionPoll::on_error(Error error) {
         action = machine_.on_billing(around_->billing_pause(error).has_value());
     }
     if (std::holds_alternative<CompletionMachine::FallBack>(action)) return give_up(error);
+    if (failure_.empty()) failing_since_ = around_->scheduler().now();
     failure_ = error.what();
     auto& http = around_->http();
     auto const delay = std::get<CompletionMachine::Again>(action).delay;

@@ -81,6 +81,10 @@ public:
     [[nodiscard]] bool failing() const noexcept { return !failure_.empty(); }
     /// What those who wait wait for, in words.
     [[nodiscard]] std::string standing() const;
+    /// Since when every poll failed; empty if the last one did not.
+    [[nodiscard]] std::optional<TimePoint> failing_since() const noexcept {
+        return failure_.empty() ? std::nullopt : std::optional{failing_since_};
+    }
 
 private:
     struct Unclaimed {
@@ -115,6 +119,7 @@ private:
     std::unordered_map<std::string_view, std::list<Unclaimed>::iterator> unclaimed_by_id_{};
     TimePoint not_before_{};  ///< of the next poll
     std::string failure_{};   ///< of the last poll; empty if it went well
+    TimePoint failing_since_{};
     bool given_up_{false};
     bool* gone_{nullptr};  ///< of the `tell` that runs
 };

@@ -32,6 +32,23 @@ void add_poll_lines(Headers& lines, std::int64_t iteration, std::string_view req
     lines.add("X-Tinker-Request-Type", std::string{request_type});
 }
 
+/// Whether a wait is for a failure to pass, and not for the result.
+bool is_failure(PollWait why) noexcept {
+    switch (why) {
+        case PollWait::none:
+        case PollWait::not_yet:
+        case PollWait::asked:
+            return false;
+        case PollWait::server_error:
+        case PollWait::bad_request:
+        case PollWait::rate_limited:
+        case PollWait::no_answer:
+        case PollWait::billing:
+            break;
+    }
+    return true;
+}
+
 wire::FutureAnswer classified(std::string_view content_type, std::string_view body) noexcept {
     try {
         return wire::classify_future_answer(content_type, body);
@@ -107,6 +124,7 @@ void FuturePoll::start(FutureOrder order) {
     assert(!under_way());
     extras_ = std::move(order.extras);
     submit_roundtrip_ = order.submit_roundtrip;
+    failing_since_ = {};
     protobuf_wanted_ = order.protobuf_wanted;
     machine_.emplace(around_->rules(), order.request_id, order.request_type,
                      around_->scheduler().now(), order.deadline);
@@ -199,6 +217,11 @@ void FuturePoll::wait(PollMachine::Poll const& poll) {
     enter(Doing::waiting);
     until_ = std::min(poll.at, machine_->deadline());
     why_ = poll.why;
+    if (!is_failure(why_)) {
+        failing_since_ = {};
+    } else if (failing_since_ == TimePoint{}) {
+        failing_since_ = doing_since_;
+    }
     around_->scheduler().arm(*this, until_, Precision::exact);
     listener_->on_standing();
 }
@@ -242,6 +265,7 @@ void FuturePoll::on_classified() {
 }
 
 void FuturePoll::take(wire::FutureAnswer answer, std::string&& body) {
+    failing_since_ = {};
     if (auto* failed = std::get_if<wire::future_answer::Failed>(&answer)) {
         failed->message = around_->http().config().scrubber.scrub(failed->message);
     }
@@ -368,7 +392,7 @@ PollStanding FuturePoll::standing() const noexcept {
         standing.why = why_;
     }
     if (auto const* const last = machine_->last_failure()) standing.last_failure = last->what();
-    standing.failing = failing();
+    if (failing_since_ != TimePoint{}) standing.failing_since = failing_since_;
     return standing;
 }
 

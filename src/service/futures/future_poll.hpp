@@ -127,8 +127,8 @@ struct PollStanding {
     PollWait why{PollWait::none};
     /// Why the last poll that failed did; empty if none did.
     std::string_view last_failure{};
-    /// No answer has come since then.
-    bool failing{false};
+    /// Since when every poll failed; empty if the last one did not.
+    std::optional<TimePoint> failing_since{};
 };
 
 /// Asks for the result of one promise until it is there or cannot come (R-FUT-01 … R-FUT-40): a
@@ -225,6 +225,7 @@ private:
     std::unique_ptr<Download, detail::GiveBlock<Download>> download_{};
     TimePoint doing_since_{};
     TimePoint until_{};
+    TimePoint failing_since_{};  ///< `{}` if the last poll did not fail
     PollWait why_{PollWait::none};
     Doing doing_{Doing::nothing};
     bool protobuf_wanted_{false};

@@ -23,8 +23,14 @@ Stage stage_of(FuturePoll const& poll) noexcept {
     return Stage::polling;
 }
 
+void describe_stall(OperationStatus& status, Standing const& call, TimePoint now) {
+    if (call.stalled_since) status.stalled = now - *call.stalled_since;
+    if (call.gives_up) status.gives_up_in = *call.gives_up - now;
+}
+
 void describe(OperationStatus& status, ServiceCall const& call, TimePoint now) {
     auto standing = call.standing();
+    describe_stall(status, standing, now);
     if (standing.until) status.ends_in = *standing.until - now;
     status.why = std::move(standing.why);
     if (standing.doing != Standing::Doing::sending) return;
@@ -36,12 +42,13 @@ void describe(OperationStatus& status, FuturePoll const& poll, HttpContext& http
     auto const standing = poll.standing();
     status.polls = standing.polls;
     if (standing.until) status.ends_in = *standing.until - now;
+    if (standing.failing_since) status.stalled = now - *standing.failing_since;
     switch (standing.doing) {
         case PollStanding::Doing::nothing:
             break;
         case PollStanding::Doing::polling:
             status.why = "the service has no result yet";
-            if (standing.failing) {
+            if (standing.failing_since) {
                 status.why = "the service has not answered yet; last: ";
                 status.why += standing.last_failure;
             }
@@ -50,6 +57,7 @@ void describe(OperationStatus& status, FuturePoll const& poll, HttpContext& http
             auto credential = http.credentials().standing();
             status.why = std::move(credential.why);
             if (credential.until) status.ends_in = *credential.until - now;
+            status.stalled = now - standing.failing_since.value_or(standing.doing_since);
             break;
         }
         case PollStanding::Doing::waiting:

@@ -113,7 +113,9 @@ public:
     [[nodiscard]] std::string_view retry_reason() const noexcept {
         return trouble_ ? std::string_view{trouble_->why} : std::string_view{};
     }
-    /// When the last attempt was given to the transport; also once the call is over.
+    /// When the call began, and when its last attempt was given to the transport; also once it is
+    /// over.
+    [[nodiscard]] TimePoint started() const noexcept { return started_; }
     [[nodiscard]] TimePoint sent_at() const noexcept { return sent_at_; }
 
 private:

@@ -53,14 +53,15 @@ std::string_view way_out(int status) noexcept {
     }
 }
 
-std::string_view way_out(FailureKind kind) noexcept {
-    switch (kind) {
+std::string_view way_out(Failure const& failure) noexcept {
+    switch (failure.kind) {
         case FailureKind::resolve:
         case FailureKind::connect:
             return "check the network, and TINKER_BASE_URL or ClientOptions::base_url";
         case FailureKind::proxy:
             return "check TINKXX_PROXY or ClientOptions::proxy";
         case FailureKind::tls:
+            if (failure.permanent) return {};  // the transport knows better, and has said it
             return "check the certificate of the server and NetOptions::tls";
         case FailureKind::connect_timeout:
         case FailureKind::read_timeout:
@@ -107,6 +108,16 @@ std::string one_line(std::string_view text) {
         }
     }
     return out;
+}
+
+std::string with_operation(std::string_view operation, std::string_view message) {
+    if (message.starts_with(operation) && message.substr(operation.size()).starts_with(": ")) {
+        return std::string{message};
+    }
+    std::string text{operation};
+    text += ": ";
+    text += message;
+    return text;
 }
 
 bool is_success(int status) noexcept { return status >= 200 && status < 300; }
@@ -235,7 +246,7 @@ ErrorDetails failure_error(Operation const& operation, Failure const& failure,
     details.message = operation.name() + ": ";
     auto const cause = scrubber.scrub(failure.message);
     details.message += cause.empty() ? std::string{to_string(failure.kind)} : cause;
-    append(details.message, "; ", way_out(failure.kind));
+    append(details.message, "; ", way_out(failure));
     switch (failure.kind) {
         case FailureKind::invalid_request:
             details.kind = ErrorKind::validation;
@@ -249,10 +260,16 @@ ErrorDetails failure_error(Operation const& operation, Failure const& failure,
             break;
         default:
             details.kind = is_timeout(failure.kind) ? ErrorKind::timeout : ErrorKind::connection;
-            details.retryable = true;
+            details.retryable = !failure.permanent;
             break;
     }
     return details;
+}
+
+bool cannot_heal(Error const& error) noexcept {
+    bool const no_answer =
+        error.kind() == ErrorKind::connection || error.kind() == ErrorKind::timeout;
+    return no_answer && !error.retryable() && error.stopped() == RetryEnd::permanent;
 }
 
 ErrorDetails rejection_error(Operation const& operation) {

@@ -28,6 +28,10 @@ struct Operation {
 /// The beginning of a text, without half a UTF-8 character at its end.
 [[nodiscard]] std::string_view cut(std::string_view text, std::size_t most) noexcept;
 
+/// `operation: message`, or the message alone if it begins with that: an error passes layers that
+/// each want to see the operation named.
+[[nodiscard]] std::string with_operation(std::string_view operation, std::string_view message);
+
 /// Longest part of a body that an error keeps.
 inline constexpr std::size_t error_body_bytes = 4096;
 
@@ -49,6 +53,9 @@ inline constexpr std::size_t error_body_bytes = 4096;
 /// The error that a missing answer means.
 [[nodiscard]] ErrorDetails failure_error(Operation const& operation, Failure const& failure,
                                          Scrubber const& scrubber);
+/// Whether no answer came and none will, however often and late it is asked again: no layer of
+/// retries repeats a call after such an error, whatever its own rules say.
+[[nodiscard]] bool cannot_heal(Error const& error) noexcept;
 /// The error that a 400 without a body means: a proxy does not like the connection (R-RETRY-75).
 [[nodiscard]] ErrorDetails rejection_error(Operation const& operation);
 

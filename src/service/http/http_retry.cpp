@@ -33,10 +33,11 @@ bool HttpRetry::retries_status(int status, Headers const& headers) noexcept {
     return is_passing(status);
 }
 
-bool HttpRetry::retries_failure(FailureKind kind) noexcept {
+bool HttpRetry::retries_failure(Failure const& failure) noexcept {
+    auto const kind = failure.kind;
     // An answer that is too large will be as large the next time.
-    return kind != FailureKind::invalid_request && kind != FailureKind::closed &&
-           kind != FailureKind::too_large;
+    return !failure.permanent && kind != FailureKind::invalid_request &&
+           kind != FailureKind::closed && kind != FailureKind::too_large;
 }
 
 std::chrono::nanoseconds HttpRetry::backoff(int retries_taken, double chance) noexcept {
@@ -80,13 +81,13 @@ HttpRetry::Action HttpRetry::on_reply(Head const& head, std::string_view body, W
 HttpRetry::Action HttpRetry::on_failure(Failure const& failure, bool delivered, double chance,
                                         Scrubber const& scrubber) {
     auto error = failure_error(*operation_, failure, scrubber);
-    if (delivered && retries_failure(failure.kind)) {
+    bool const retry = retries_failure(failure);
+    if (delivered && retry) {
         error.stopped = RetryEnd::not_repeatable;
         error.attempts = retries_ + 1;
         error.message += "; not repeated, since part of the answer was delivered";
         return Fail{std::move(error)};
     }
-    bool const retry = retries_failure(failure.kind);
     if (retry && !rules_.repeat_if_seen && failure.seen == Seen::maybe) {
         return maybe_applied(std::move(error));
     }

@@ -73,7 +73,7 @@ public:
 
     /// R-RETRY-70, for an answer that is no success.
     [[nodiscard]] static bool retries_status(int status, Headers const& headers) noexcept;
-    [[nodiscard]] static bool retries_failure(FailureKind kind) noexcept;
+    [[nodiscard]] static bool retries_failure(Failure const& failure) noexcept;
     /// R-RETRY-71 without a hint: min(0.5·2ⁿ, 10) s, less up to a quarter.
     [[nodiscard]] static std::chrono::nanoseconds backoff(int retries_taken,
                                                           double chance) noexcept;

@@ -2,7 +2,9 @@
 
 #include "service/http/http_date.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string_view>
 
 namespace tinkxx::service {
@@ -21,6 +23,7 @@ std::optional<double> number(std::string_view text) noexcept {
     double value = 0;
     auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    if (!std::isfinite(value)) return std::nullopt;
     return value;
 }
 
@@ -28,9 +31,10 @@ std::optional<double> number(std::string_view text) noexcept {
 
 std::optional<std::chrono::nanoseconds> retry_after(Headers const& headers, WallTime now,
                                                     std::chrono::nanoseconds longest) noexcept {
-    // Compared as doubles first: a count of nanoseconds could run over, and NaN fails both.
+    // Compared as doubles first: a count of nanoseconds could run over.
     auto const usable = [longest](double ns) -> std::optional<std::chrono::nanoseconds> {
-        if (!(ns > 0) || !(ns <= static_cast<double>(longest.count()))) return std::nullopt;
+        if (!(ns > 0)) return std::nullopt;
+        if (ns >= static_cast<double>(longest.count())) return longest;
         auto const whole = std::chrono::nanoseconds{static_cast<std::int64_t>(ns)};
         return whole.count() > 0 ? whole : std::chrono::nanoseconds{1};
     };
@@ -45,10 +49,7 @@ std::optional<std::chrono::nanoseconds> retry_after(Headers const& headers, Wall
         }
         // Far in the past the difference would be more than a duration can hold.
         if (auto const date = parse_http_date(*text, now); date && *date > now) {
-            auto const wait = *date - now;
-            if (wait <= longest) {
-                return std::chrono::duration_cast<std::chrono::nanoseconds>(wait);
-            }
+            return std::min<std::chrono::nanoseconds>(*date - now, longest);
         }
     }
     return std::nullopt;

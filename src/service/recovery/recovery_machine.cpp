@@ -1,5 +1,7 @@
 #include "service/recovery/recovery_machine.hpp"
 
+#include "service/http/http_error.hpp"
+
 #include <utility>
 
 namespace tinkxx::service {
@@ -32,7 +34,7 @@ RecoveryMachine::Action RecoveryMachine::on_checkpoint(std::optional<std::string
 }
 
 RecoveryMachine::Action RecoveryMachine::on_error(Error error) {
-    if (attempt_ >= rules_.max_attempts) return GiveUp{std::move(error)};
+    if (attempt_ >= rules_.max_attempts || cannot_heal(error)) return GiveUp{std::move(error)};
     return Wait{rules_.delay_after(attempt_), std::move(error)};
 }
 

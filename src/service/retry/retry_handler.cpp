@@ -1,6 +1,7 @@
 #include "service/retry/retry_handler.hpp"
 
 #include "base/entropy.hpp"
+#include "service/http/http_error.hpp"
 #include "service/retry/retry_delay.hpp"
 #include "service/retry/retryable_kinds.hpp"
 
@@ -121,7 +122,7 @@ std::optional<TimePoint> RetryHandler::stuck_at() const noexcept {
 }
 
 bool RetryHandler::retryable(RetryConfig const& config, Error const& error) {
-    if (never_repeated(error.kind())) return false;
+    if (never_repeated(error.kind()) || cannot_heal(error)) return false;
     if (std::ranges::find(config.retryable_errors, error.kind()) != config.retryable_errors.end()) {
         return true;
     }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,22 @@ public:
             ++found.count;
         }
         return found;
+    }
+    /// Of the `most` oldest that somebody waits for: the one that has made no progress for longest,
+    /// if any.
+    [[nodiscard]] std::optional<OperationStatus> longest_stalled(TimePoint now,
+                                                                 std::size_t most) const {
+        std::optional<OperationStatus> longest;
+        for (auto const* each = list_.front(); each != nullptr && most > 0;
+             each = each->links_.next, --most) {
+            if (each->background()) continue;
+            auto status = each->status(now);
+            // A block for billing is warned of once a minute where it is noticed.
+            if (!status.stalled || status.stage == Stage::billing_pause) continue;
+            if (longest && *longest->stalled >= *status.stalled) continue;
+            longest = std::move(status);
+        }
+        return longest;
     }
     /// Harmless if it is not in the list.
     void remove(PendingOperation& operation) noexcept {

@@ -68,9 +68,8 @@ std::optional<nanoseconds> backoff_hint(Error const& error, WallTime now) {
         if (auto const wait = retry_after(line, now, longest_retry_after)) return wait;
         lines.remove("retry-after-ms");
     }
-    if (auto const wait = wire::decode_retry_after(error.body());
-        wait && wait->count() > 0 && *wait <= longest_retry_after) {
-        return *wait;
+    if (auto const wait = wire::decode_retry_after(error.body()); wait && wait->count() > 0) {
+        return std::min<nanoseconds>(*wait, longest_retry_after);
     }
     return retry_after(lines, now, longest_retry_after);
 }
@@ -163,6 +162,8 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
     /// The submit, then the wait for completion if there is one, then the poll for the result.
     std::variant<std::monostate, ServiceCall, Completion, FuturePoll> request{};
     TimePoint submit_started{};
+    /// Since when no submit was accepted; `{}` if the last one was, or there was none.
+    TimePoint stalled_since{};
     std::unique_ptr<std::vector<std::string> const> sequence_ids{};  ///< null if not told
     std::unique_ptr<Queue const> queue{};                            ///< null if not told
 };
@@ -379,6 +380,9 @@ void SampleOperation::submit() {
         std::make_shared<std::string const>(wire::encode_sample_head(sampler_->id(), seq_id_));
     parcel.body.tail = tail_;
     dispatched_->submit_started = shared.scheduler().now();
+    if (dispatched_->stalled_since == TimePoint{}) {
+        dispatched_->stalled_since = dispatched_->submit_started;
+    }
     dispatched_->new_call(shared.context())
         .start(std::move(order), std::move(parcel),
                retries() ? Repeat::sample_submit : Repeat::once);
@@ -494,6 +498,7 @@ void SampleOperation::refused(Error const& error) {
 
 void SampleOperation::accepted(wire::Submitted submitted) {
     dispatched_->request_id = std::move(submitted.request_id);
+    dispatched_->stalled_since = {};
     if (submitted.sample_sequence_ids) {
         dispatched_->sequence_ids = std::make_unique<std::vector<std::string> const>(
             *std::move(submitted.sample_sequence_ids));
@@ -813,6 +818,9 @@ OperationStatus SampleOperation::status(TimePoint now) const {
     }
     if (deadline_) status.deadline_in = deadline_->at - now;
     if (armed()) status.ends_in = until_ - now;
+    if (handler() != nullptr) {
+        if (auto const stuck = handler()->stuck_at()) status.gives_up_in = *stuck - now;
+    }
     auto& shared = sampler_->shared();
     switch (stage_) {
         case Stage::starting:
@@ -820,6 +828,7 @@ OperationStatus SampleOperation::status(TimePoint now) const {
         case Stage::waiting_for_credential:
             status.why = sampler_->standing(now);
             if (auto const until = sampler_->until()) status.ends_in = *until - now;
+            if (auto const call = sampler_->call_standing()) describe_stall(status, *call, now);
             break;
         case Stage::waiting_for_slot:
             status.why =
@@ -849,11 +858,20 @@ OperationStatus SampleOperation::status(TimePoint now) const {
         case Stage::waiting_for_completion:
             if (auto const* completions = sampler_->completions()) {
                 status.why = completions->standing();
+                if (auto const since = completions->failing_since()) status.stalled = now - *since;
             }
             break;
+        case Stage::backing_off:
+        case Stage::billing_pause:
+        case Stage::waiting_to_retry: {
+            bool const submitted = dispatched_ && dispatched_->stalled_since != TimePoint{};
+            status.stalled = now - (submitted ? dispatched_->stalled_since : shown_since_);
+            break;
+        }
         case Stage::submitting:
             if (auto const* const call = dispatched_ ? dispatched_->call() : nullptr) {
                 describe(status, *call, now);
+                status.stalled = now - dispatched_->stalled_since;
             }
             break;
         case Stage::polling:
@@ -869,7 +887,7 @@ OperationStatus SampleOperation::status(TimePoint now) const {
 
 Error SampleOperation::named(Error const& error) const {
     auto details = error.details();
-    details.message = std::string{order_.operation} + ": " + details.message;
+    details.message = with_operation(order_.operation, details.message);
     if (details.request_id.empty()) details.request_id = request_id();
     details.attempts = static_cast<int>(requests_);
     return Error{std::move(details)};

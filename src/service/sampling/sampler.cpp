@@ -174,6 +174,11 @@ std::optional<TimePoint> Sampler::until() const {
     return std::nullopt;
 }
 
+std::optional<Standing> Sampler::call_standing() const {
+    if (call_) return call_->standing();
+    return shared_->holder().call_standing();
+}
+
 std::string Sampler::standing(TimePoint now) const {
     if (call_) return describe(call_->standing(), now);
     return shared_->holder().standing();

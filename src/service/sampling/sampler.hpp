@@ -80,6 +80,8 @@ public:
     [[nodiscard]] std::string standing(TimePoint now) const;
     /// As `ServiceCall` has it, of the creation.
     [[nodiscard]] bool waits_for_service() const noexcept;
+    /// Of the request that it, or its client, needs the answer to; empty if there is none.
+    [[nodiscard]] std::optional<Standing> call_standing() const;
     /// When that ends at the latest, if it is known.
     [[nodiscard]] std::optional<TimePoint> until() const;
 

@@ -71,12 +71,27 @@ SamplingShared::SamplingShared(std::shared_ptr<Holder> holder, SamplingSettings 
           std::ranges::any_of(http().config().observers,
                               [](auto const& observer) { return observer->wants_stages(); })},
       pending_{settings_.ids} {
-    if (!settings_.report) return;
-    pending_.on_first([this] {
-        if (!armed())
-            scheduler().arm(*this, scheduler().now() + between_reports, Precision::coarse);
-    });
+    bool const warns = settings_.warn_of_stalls && http().logs(LogLevel::warning);
+    if (settings_.report || warns) {
+        pending_.on_first([this] { on_first_pending(); });
+    }
 }
+
+void SamplingShared::on_first_pending() {
+    if (!settings_.report) {
+        if (!stalls_) stalls_ = http().runtime().part<StallReporter>();
+        return stalls_->watch(*this, scheduler());
+    }
+    if (!armed()) scheduler().arm(*this, scheduler().now() + between_reports, Precision::coarse);
+}
+
+StallReporter::Topic SamplingShared::topic() const {
+    auto const& log = http().config().log;
+    bool const own = log && log.target_type() != stderr_log().target_type();
+    return {.server = holder_->endpoint_key(), .log = own ? settings_.ids.get() : nullptr};
+}
+
+void SamplingShared::warn(std::string const& line) { http().log(LogLevel::warning, line); }
 
 std::shared_ptr<SamplingShared> SamplingShared::make(std::shared_ptr<Holder> holder,
                                                      SamplingSettings settings) {
@@ -98,6 +113,7 @@ std::shared_ptr<SamplingShared> SamplingShared::make(std::shared_ptr<Holder> hol
 }
 
 SamplingShared::~SamplingShared() {
+    if (stalls_) stalls_->forget(*this);
     if (attached_) holder_->remove(*this);
 }
 

@@ -9,6 +9,7 @@
 #include "service/sampling/backoff_gate.hpp"
 #include "service/sampling/pending.hpp"
 #include "service/sampling/pending_bound.hpp"
+#include "service/sampling/stall_reporter.hpp"
 #include "service/session/holder.hpp"
 #include "service/telemetry/holder_telemetry.hpp"
 #include "wire/sample.hpp"
@@ -50,6 +51,8 @@ struct SamplingSettings {
     /// Given a line about what is pending every few seconds, on the callback executor. Empty: no
     /// such report.
     std::function<void(std::string const& line)> report{};
+    /// Whether calls that make no progress are warned of.
+    bool warn_of_stalls{true};
     /// How forward and backward passes are written. Empty: found out.
     std::optional<wire::Encoding> submit_encoding{};
     /// Whether steps whose fate is unknown are repeated. Empty: where that is safe.
@@ -65,7 +68,8 @@ struct SamplingSettings {
 /// held by `std::shared_ptr`.
 class SamplingShared final : public std::enable_shared_from_this<SamplingShared>,
                              private HolderPart,
-                             private Timer {
+                             private Timer,
+                             private StallReporter::Client {
 public:
     static constexpr std::int64_t default_count = 400;     // R-SAMP-20
     static constexpr std::int64_t default_throttled = 10;  // R-SAMP-21
@@ -164,12 +168,17 @@ private:
     void on_holder_closing(bool finished) override;
     void drain(TimePoint deadline, std::function<void()> done) override;
     void on_time() override;
+    void on_first_pending();
+    PendingList const& watched() const noexcept override { return pending_; }
+    StallReporter::Topic topic() const override;
+    void warn(std::string const& line) override;
 
     std::shared_ptr<Holder> const holder_;
     SamplingSettings const settings_;
     std::shared_ptr<PendingBound> const bound_;
     bool const wants_stages_;
     PendingList pending_;
+    std::shared_ptr<StallReporter> stalls_{};  ///< null until something is pending
     CloseListeners listeners_{};
     std::optional<HolderTelemetry> telemetry_{};
     std::optional<Limits> limits_{};

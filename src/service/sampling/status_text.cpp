@@ -1,15 +1,15 @@
 #include <tinkxx/status.hpp>
 
+#include "service/sampling/span_text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>
 
 namespace tinkxx {
-namespace {
 
-/// `1.2 s`, `14 s`, `3 min`.
-std::string span_text(std::chrono::nanoseconds span) {
+std::string service::span_text(std::chrono::nanoseconds span) {
     using Seconds = std::chrono::duration<double>;
     auto const seconds = std::max(0.0, Seconds{span}.count());
     std::array<char, 32> text{};
@@ -24,8 +24,6 @@ std::string span_text(std::chrono::nanoseconds span) {
     if (seconds < 2 * 3600) return write(seconds / 60, 0, "min");
     return write(seconds / 3600, 1, "h");
 }
-
-}  // namespace
 
 std::string_view to_string(Stage stage) noexcept {
     switch (stage) {
@@ -80,6 +78,7 @@ std::string_view to_string(Stage stage) noexcept {
 }
 
 std::string to_string(OperationStatus const& status) {
+    using service::span_text;
     auto text = status.operation + " #" + std::to_string(status.id) + ": " +
                 std::string{to_string(status.stage)} + " for " + span_text(status.in_stage);
     if (status.ends_in) text += ", " + span_text(*status.ends_in) + " left";

@@ -347,6 +347,11 @@ std::optional<TimePoint> Holder::until() const {
     return std::nullopt;
 }
 
+std::optional<Standing> Holder::call_standing() const {
+    if (!call_.under_way()) return std::nullopt;
+    return call_.standing();
+}
+
 std::string Holder::standing() const {
     if (finishing_) {
         return "finishing the session: " + describe(call_.standing(), http_->scheduler().now());

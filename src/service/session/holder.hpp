@@ -116,6 +116,8 @@ public:
     [[nodiscard]] std::optional<Error> refusal(std::string_view operation) const;
     /// `client config: attempt 3, next attempt in 4 s; last: …`; empty once ready.
     [[nodiscard]] std::string standing() const;
+    /// Of the request that it makes to start or to end; empty if it makes none.
+    [[nodiscard]] std::optional<Standing> call_standing() const;
     /// Of those who wait for the start-up.
     [[nodiscard]] Stage stage() const noexcept;
     /// It is starting, and as `ServiceCall` has it.

@@ -249,6 +249,7 @@ Standing ServiceCall::standing() const {
     standing.attempt = (retry_ && repeat_ != Repeat::once ? retry_->attempts() : 0) + 1;
     if (last_) standing.why = last_->what();
     if (state_ == State::sending) standing.http_retries = http_.retries();
+    add_limits(standing);
     switch (standing.doing) {
         case Standing::Doing::nothing:
         case Standing::Doing::sending:
@@ -269,6 +270,18 @@ Standing ServiceCall::standing() const {
             break;
     }
     return standing;
+}
+
+void ServiceCall::add_limits(Standing& standing) const {
+    bool const repeats = repeat_ != Repeat::once && retry_;
+    bool const failed = last_.has_value() || standing.http_retries > 0;
+    auto const started = repeats ? retry_->started() : http_.started();
+    bool const waits_for_answer = standing.doing == Standing::Doing::sending && !failed;
+    standing.stalled_since = waits_for_answer ? std::max(http_.sent_at(), started) : started;
+    if (repeats && failed && standing.doing != Standing::Doing::billing_pause) {
+        auto const now = context_->http().scheduler().now();
+        standing.gives_up = now + (SubmitRetry::budget - retry_->elapsed(now));
+    }
 }
 
 }  // namespace tinkxx::service

@@ -39,6 +39,11 @@ struct Standing {
     /// Why the last attempt came to nothing, empty if it was the first; where the credential stands
     /// while it waits for one.
     std::string why{};
+    /// Since when nothing was achieved: its start if an attempt failed or it waits for a
+    /// credential; otherwise when the request was sent that has no answer yet.
+    std::optional<TimePoint> stalled_since{};
+    /// When no further attempt will follow; empty if no time limits them.
+    std::optional<TimePoint> gives_up{};
 };
 /// What the caller of a request that does this is told.
 [[nodiscard]] Stage stage_of(Standing::Doing doing) noexcept;
@@ -89,6 +94,7 @@ public:
     [[nodiscard]] bool waits_for_service() const noexcept;
 
 private:
+    void add_limits(Standing& standing) const;
     friend class ServiceContext;
     enum class State : std::uint8_t { idle, sending, waiting, pausing };
 

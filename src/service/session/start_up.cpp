@@ -59,7 +59,7 @@ StartUp::Order StartUp::order() const {
 std::optional<ErrorDetails> StartUp::on_answer(std::string_view body) {
     auto const in_step = [this](Error const& error) {
         auto details = error.details();
-        details.message = "POST " + std::string{order().path} + ": " + details.message;
+        details.message = with_operation("POST " + std::string{order().path}, details.message);
         return details;
     };
     switch (step_) {

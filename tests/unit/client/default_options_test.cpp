@@ -85,7 +85,8 @@ TEST_F(DefaultOptions, CoverEveryField) {  // R-CONF-01
                             .intervals = {.heartbeat = 1s},
                             .submit_encoding = SubmitEncoding::json,
                             .repeat_steps = true,
-                            .check_data = false};
+                            .check_data = false,
+                            .warn_of_stalls = false};
     auto const got = client::merged({}, all);
     EXPECT_EQ(got.base_url, "u");
     EXPECT_EQ(got.api_key, "k");
@@ -132,6 +133,7 @@ TEST_F(DefaultOptions, CoverEveryField) {  // R-CONF-01
     EXPECT_EQ(got.submit_encoding, SubmitEncoding::json);
     EXPECT_EQ(got.repeat_steps, true);
     EXPECT_FALSE(got.check_data);
+    EXPECT_FALSE(got.warn_of_stalls);
 }
 
 TEST_F(DefaultOptions, ReachPlainHttpClientsToo) {  // R-CONF-01

@@ -272,7 +272,8 @@ TEST(ResolvedOptions, PassOnWhatTheCallerChoseInPlaceOfTheServer) {  // R-CONF-2
                                .deadline = 8s,
                                .max_pending = 9,
                                .when_full = WhenFull::reject,
-                               .report_pending = true});
+                               .report_pending = true,
+                               .warn_of_stalls = false});
     EXPECT_EQ(all.overrides, (service::FlagOverrides{.sample_bytes = 3,
                                                      .download_bytes = 4,
                                                      .chunk_items = 5,
@@ -286,6 +287,7 @@ TEST(ResolvedOptions, PassOnWhatTheCallerChoseInPlaceOfTheServer) {  // R-CONF-2
     EXPECT_EQ(all.max_pending, 9U);
     EXPECT_EQ(all.when_full, WhenFull::reject);
     EXPECT_TRUE(all.report_pending);
+    EXPECT_FALSE(all.warn_of_stalls);
 }
 
 TEST(ResolvedOptions, PassOnTheIntervals) {  // R-SESS-13, R-TEST-02

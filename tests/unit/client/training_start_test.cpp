@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -335,6 +336,11 @@ TEST_F(TrainingStartTest, MakesAModelLikeItsCheckpointAndLoadsIt) {  // R-TRAIN-
               boost::json::parse(R"({"rank":8,"train_unembed":false,"train_mlp":true,)"
                                  R"("train_attn":true})"));
     EXPECT_EQ(body("create_model").at("base_model").as_string(), "org/tiny");
+    auto const sent = tinker.transport->sent();
+    auto const asked = std::ranges::find(sent, "/api/v1/weights_info", &SentRequest::path);
+    ASSERT_NE(asked, sent.end());
+    EXPECT_EQ(asked->header("x-sdk-method"), "get_weights_info_by_tinker_path");  // R-REST-02
+    EXPECT_FALSE(asked->header("x-sdk-version").empty());
     EXPECT_EQ(body("load_weights"),
               boost::json::parse(R"({"model_id":"session-1:train:0","seq_id":1,"path":")" +
                                  std::string{checkpoint} +

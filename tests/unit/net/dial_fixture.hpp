@@ -24,6 +24,7 @@ struct Dialled final : DialOwner {
     std::unique_ptr<Stream> stream{};
     std::optional<FailureKind> failure{};
     std::string message{};
+    bool permanent{false};
     std::unique_ptr<Dial> dial{};
     bool keep_dial{true};
 
@@ -33,9 +34,10 @@ struct Dialled final : DialOwner {
         stream = std::move(connected);
         if (!keep_dial) dial.reset();
     }
-    void on_dial_failed(FailureKind kind, std::string why) override {
-        failure = kind;
-        message = std::move(why);
+    void on_dial_failed(DialFailure why) override {
+        failure = why.kind;
+        message = std::move(why.message);
+        permanent = why.permanent;
         if (!keep_dial) dial.reset();
     }
 };

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <future>
 
 namespace tinkxx::net {
@@ -22,6 +23,7 @@ using test::ScriptServer;
 using test::Wire;
 using Status = IoResult::Status;
 using namespace std::chrono_literals;
+namespace ip = boost::asio::ip;
 
 TEST_F(DialerTest, ConnectsToAnAddress) {
     ScriptServer server{echo};
@@ -83,6 +85,70 @@ TEST_F(DialerTest, SaysWhichNameCannotBeResolved) {
     EXPECT_EQ(dialled->failure, FailureKind::resolve);
     EXPECT_NE(dialled->message.find("cannot resolve 'xxx"), std::string::npos) << dialled->message;
     EXPECT_NE(dialled->message.find("DNS"), std::string::npos) << dialled->message;
+}
+
+TEST_F(DialerTest, AnUnknownNameIsAskedForTwiceAndThenGivenUp) {
+    std::atomic<int> asked{0};
+    Dialer dialer{loop_, {}, [&](std::string const&) {
+                      ++asked;
+                      return Resolver::Answer{.error = "nobody knows it", .unknown = true};
+                  }};
+    auto const dialled = dial(dialer, plain("h", 80));
+    EXPECT_EQ(dialled->failure, FailureKind::resolve);
+    EXPECT_EQ(asked, 2);
+    EXPECT_TRUE(dialled->permanent) << dialled->message;
+}
+
+TEST_F(DialerTest, ANameThatIsFoundTheSecondTimeIsUsed) {
+    ScriptServer server{echo};
+    std::atomic<int> asked{0};
+    Dialer dialer{loop_, {}, [&](std::string const&) {
+                      if (++asked == 1) return Resolver::Answer{.error = "no", .unknown = true};
+                      return Resolver::Answer{.addresses = {ip::make_address("127.0.0.1")}};
+                  }};
+    expect_echo(*dial(dialer, plain("h", server.port())));
+}
+
+TEST_F(DialerTest, AnOutageOfDnsCanHeal) {
+    std::atomic<int> asked{0};
+    Dialer silent{loop_, {}, [&](std::string const&) {
+                      ++asked;
+                      return Resolver::Answer{.error = "nobody answers"};
+                  }};
+    auto const dialled = dial(silent, plain("h", 80));
+    EXPECT_EQ(dialled->failure, FailureKind::resolve);
+    EXPECT_EQ(asked, 1);
+    EXPECT_FALSE(dialled->permanent) << dialled->message;
+}
+
+TEST_F(DialerTest, ANameThatWasKnownOnceMayComeBack) {
+    ScriptServer server{echo};
+    std::atomic<bool> known{true};
+    Dialer dialer{loop_, {}, [&](std::string const&) {
+                      if (known) {
+                          return Resolver::Answer{.addresses = {ip::make_address("127.0.0.1")}};
+                      }
+                      return Resolver::Answer{.error = "nobody knows it", .unknown = true};
+                  }};
+    expect_echo(*dial(dialer, plain("h", server.port())));
+    known = false;
+    auto const dialled = dial(dialer, plain("h", server.port()));
+    EXPECT_EQ(dialled->failure, FailureKind::resolve);
+    EXPECT_FALSE(dialled->permanent) << dialled->message;
+}
+
+TEST_F(DialerTest, ANameThatNobodyCanHaveNeedsNoNetwork) {  // RFC 6761, 6.4
+    Dialer dialer{loop_, {}};
+    auto const dialled = dial(dialer, plain("no-such-host.invalid", 80));
+    EXPECT_EQ(dialled->failure, FailureKind::resolve);
+    EXPECT_TRUE(dialled->permanent) << dialled->message;
+}
+
+TEST_F(DialerTest, ARefusedConnectionCanHeal) {
+    Dialer dialer{loop_, {}};
+    auto const dialled = dial(dialer, plain("127.0.0.1", test::free_port()));
+    EXPECT_EQ(dialled->failure, FailureKind::connect);
+    EXPECT_FALSE(dialled->permanent);
 }
 
 TEST_F(DialerTest, SaysWhenANameWasGivenNoAddress) {

@@ -62,6 +62,7 @@ protected:
         Dialer dialer{loop_, options()};
         auto const dialled = dial(dialer, origin(server, host));
         EXPECT_EQ(dialled->failure, FailureKind::tls);
+        EXPECT_TRUE(dialled->permanent) << "a certificate does not mend itself";
         return dialled->message;
     }
 
@@ -408,6 +409,7 @@ TEST_F(Tls, NamesAPeerThatDoesNotSpeakTls) {
     EXPECT_EQ(dialled->failure, FailureKind::tls);
     EXPECT_NE(dialled->message.find("the peer does not speak TLS"), std::string::npos)
         << dialled->message;
+    EXPECT_TRUE(dialled->permanent);
 }
 
 TEST_F(Tls, NamesAPeerThatHangsUp) {
@@ -419,6 +421,7 @@ TEST_F(Tls, NamesAPeerThatHangsUp) {
     auto const dialled = dial(dialer, origin(server));
     EXPECT_EQ(dialled->failure, FailureKind::tls);
     EXPECT_NE(dialled->message.find("failed: "), std::string::npos);
+    EXPECT_FALSE(dialled->permanent) << "a server that is being restarted does so too";
 }
 
 TEST_F(Tls, RefusesVersionsThatAreTooOld) {
@@ -432,6 +435,7 @@ TEST_F(Tls, RefusesVersionsThatAreTooOld) {
     EXPECT_EQ(dialled->failure, FailureKind::tls);
     EXPECT_NE(dialled->message.find("TLS 1.2 or newer is needed"), std::string::npos)
         << dialled->message;
+    EXPECT_TRUE(dialled->permanent);
 }
 
 TEST_F(Tls, ShowsItsClientCertificate) {

@@ -551,6 +551,35 @@ TEST_F(FuturePollTest, SaysWhereItStands) {  // R-TEST-01
     EXPECT_EQ(standing.polls, 2);
 }
 
+TEST_F(FuturePollTest, SaysSinceWhenEveryPollFailed) {
+    struct Other final : PermitWaiter {
+        void on_permit() override {}
+    } other;
+    ASSERT_TRUE(downloads.acquire(other, 1001));
+    fake->push({.status = 503});
+    fake->push(failing(FailureKind::connect, Seen::no));
+    fake->push({.status = 408});
+    fake->push(failing(FailureKind::connect, Seen::no));
+    fake->push(json(metadata_600));
+    auto const begun = clock->now();
+    start();
+    EXPECT_FALSE(waiting.poll->standing().failing_since);
+    clock->advance(1ms);
+    EXPECT_EQ(waiting.poll->standing().failing_since, begun);
+    clock->advance(200ms);
+    EXPECT_EQ(polls(), 2U);
+    EXPECT_EQ(waiting.poll->standing().failing_since, begun);
+    clock->advance(1s);
+    EXPECT_EQ(polls(), 4U);
+    auto const again = waiting.poll->standing().failing_since;
+    ASSERT_TRUE(again);
+    EXPECT_GT(*again, begun) << "the 408 was an answer";
+    clock->advance(10s);
+    EXPECT_EQ(waiting.poll->standing().doing, Doing::download);
+    EXPECT_FALSE(waiting.poll->standing().failing_since);
+    downloads.release(1001);
+}
+
 TEST_F(FuturePollTest, LogsThatItTriesAgainForDebuggingOnly) {  // R-FUT-03
     fake->push(json(try_again));
     fake->push(protobuf("result"));

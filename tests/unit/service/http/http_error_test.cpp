@@ -21,6 +21,21 @@ ErrorDetails error(int status, std::string_view body = {}, Headers headers = {})
     return status_error(healthz, head, body, now, {});
 }
 
+TEST(WithOperation, NamesItOnce) {  // R-ERR-01
+    EXPECT_EQ(with_operation("sample", "it failed"), "sample: it failed");
+    EXPECT_EQ(with_operation("sample", "sample: it failed"), "sample: it failed");
+    EXPECT_EQ(with_operation("sample", "sampler: it failed"), "sample: sampler: it failed");
+    EXPECT_EQ(with_operation("sample", ""), "sample: ");
+}
+
+TEST(FailureError, SaysWhatCannotHealAndLeavesTheWayOutToTheTransport) {
+    auto const error = failure_error(
+        healthz, {.kind = FailureKind::tls, .message = "refused; do this", .permanent = true}, {});
+    EXPECT_EQ(error.message, "GET /api/v1/healthz: refused; do this");
+    EXPECT_FALSE(error.retryable);
+    EXPECT_TRUE(failure_error(healthz, {.kind = FailureKind::tls}, {}).retryable);
+}
+
 TEST(StatusError, NamesOperationCauseAndWayOut) {  // R-ERR-01
     EXPECT_EQ(error(401, R"( {"detail": "no key"} )").message,
               R"(GET /api/v1/healthz: 401 unauthorized: {"detail":"no key"}; )"

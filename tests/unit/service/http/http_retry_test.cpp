@@ -66,6 +66,22 @@ TEST_F(HttpRetryTest, ObeysTheServersWishInBothDirections) {  // R-RETRY-70
     EXPECT_FALSE(error.retryable);
 }
 
+TEST_F(HttpRetryTest, AFailureThatCannotHealEndsTheCallAtOnce) {
+    for (auto const kind : {FailureKind::tls, FailureKind::resolve, FailureKind::proxy}) {
+        auto retry = machine();
+        auto const action = retry.on_failure(
+            {.kind = kind, .message = "no; do this", .seen = Seen::no, .permanent = true}, false,
+            0.5, {});
+        ASSERT_TRUE(std::holds_alternative<HttpRetry::Fail>(action)) << to_string(kind);
+        Error const error{std::get<HttpRetry::Fail>(action).error};
+        EXPECT_FALSE(error.retryable());
+        EXPECT_EQ(error.stopped(), RetryEnd::permanent);
+        EXPECT_EQ(error.details().attempts, 1);
+        EXPECT_TRUE(cannot_heal(error));
+        EXPECT_THAT(error.what(), HasSubstr("POST /x: no; do this"));
+    }
+}
+
 TEST_F(HttpRetryTest, RetriesTransportFailuresIncludingTimeouts) {  // R-RETRY-70
     for (auto const kind :
          {FailureKind::resolve, FailureKind::connect, FailureKind::proxy, FailureKind::tls,

@@ -50,6 +50,15 @@ TEST(RecoveryRules, WaitTwiceAsLongEachTimeUpToTheCap) {  // R-EXT-42
     EXPECT_EQ((RecoveryRules{.backoff = 5s, .max_backoff = 2s}.delay_after(1)), 2s);
 }
 
+TEST(RecoveryMachine, GivesUpAtOnceWhatCannotHeal) {  // R-EXT-42
+    RecoveryMachine machine{"run", RecoveryRules{}, "tinker://r/weights/a"};
+    (void)machine.begin();
+    EXPECT_TRUE(std::holds_alternative<RecoveryMachine::Wait>(machine.on_error(trouble())));
+    auto details = trouble("its certificate is refused").details();
+    details.stopped = RetryEnd::permanent;
+    EXPECT_TRUE(std::holds_alternative<RecoveryMachine::GiveUp>(machine.on_error(Error{details})));
+}
+
 TEST(RunWatch, AsksAgainUntilTheRunIsCorrupted) {  // R-EXT-41
     RunWatch watch{30s};
     auto action = watch.on_run({.corrupted = false, .last_checkpoint = "tinker://r/weights/a"});

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +59,22 @@ protected:
 
     testing::ManualClock clock_{};
 };
+
+TEST_F(RetryHandlerTest, NoConfigRepeatsWhatCannotHeal) {
+    RetryConfig config;
+    config.retryable_errors = {ErrorKind::connection, ErrorKind::timeout};
+    config.retry_if = std::make_shared<std::function<bool(Error const&)> const>(
+        [](Error const&) { return true; });
+    for (auto const kind : {ErrorKind::connection, ErrorKind::timeout}) {
+        ErrorDetails details{.kind = kind, .message = "no", .stopped = RetryEnd::permanent};
+        EXPECT_FALSE(RetryHandler::retryable(config, Error{details}));
+        details.retryable = true;
+        EXPECT_TRUE(RetryHandler::retryable(config, Error{details}));
+        details.retryable = false;
+        details.stopped = RetryEnd::attempts_spent;
+        EXPECT_TRUE(RetryHandler::retryable(config, Error{details}));
+    }
+}
 
 TEST_F(RetryHandlerTest, LetsInAsManyAsItsLimitInTheOrderOfTheirComing) {  // R-RETRY-10, R-RETRY-22
     auto const handler = make(2);
