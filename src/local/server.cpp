@@ -95,6 +95,7 @@ void Server::stop(std::chrono::nanoseconds limit) const {
         done->told.notify_all();
     };
     auto const& on = shared_->runtime;
+    on->refuse_if_inherited();
     if (!on->zero_thread() && on->on_sdk_thread()) {
         Error{ErrorDetails{.kind = ErrorKind::usage,
                            .message =

@@ -1,6 +1,7 @@
 #include <tinkxx/runtime.hpp>
 
 #include <tinkxx/error.hpp>
+#include <tinkxx/future.hpp>
 
 #include "base/runtime_core.hpp"
 
@@ -125,6 +126,42 @@ TEST(Runtime, RunsCallbacksOnTheUsersExecutor) {
     executor->tasks[1]();
     EXPECT_EQ(ran, (std::vector{1, 2}));
     executor->tasks.clear();
+}
+
+TEST(Runtime, TellsWhoWaitsForWorkThatTheUsersExecutorDrops) {
+    auto const executor = std::make_shared<ListExecutor>();
+    Runtime runtime{{.executor = executor}};
+    std::promise<Error> told;
+    runtime.core()->run_callback([] { FAIL(); }, [&](Error error) { told.set_value(error); });
+    executor->tasks.clear();
+    auto const error = told.get_future().get();
+    EXPECT_EQ(error.kind(), ErrorKind::callback);
+    EXPECT_NE(std::string_view{error.what()}.find("executor"), std::string_view::npos);
+}
+
+TEST(Runtime, TellsWhoWaitsForWorkThatThrows) {
+    Runtime runtime;
+    std::promise<Error> told;
+    runtime.core()->run_callback([] { throw std::runtime_error{"ouch"}; },
+                                 [&](Error error) { told.set_value(error); });
+    auto const error = told.get_future().get();
+    EXPECT_EQ(error.kind(), ErrorKind::callback);
+    EXPECT_NE(std::string_view{error.what()}.find("ouch"), std::string_view::npos);
+}
+
+TEST(Runtime, OutlivesAnExecutorThatThrows) {
+    class Throwing final : public Executor {
+    public:
+        void run(Task /*task*/) override { throw std::runtime_error{"full"}; }
+    };
+    Runtime runtime{{.executor = std::make_shared<Throwing>(), .log_level = LogLevel::off}};
+    std::promise<Error> told;
+    runtime.core()->run_callback([] { FAIL(); }, [&](Error error) { told.set_value(error); });
+    EXPECT_EQ(told.get_future().get().kind(), ErrorKind::callback);
+    Promise<int> promise{runtime};
+    auto next = promise.get_future().then([](int x) { return x; });
+    promise.set_value(1);
+    EXPECT_EQ(next.result().error().kind(), ErrorKind::cancelled) << "nobody hangs";
 }
 
 TEST(Runtime, DropsACallbackThatTheUsersExecutorDrops) {
