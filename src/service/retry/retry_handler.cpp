@@ -138,14 +138,22 @@ bool RetryHandler::retryable(RetryConfig const& config, Error const& error) {
         config.retryable_statuses.contains(*error.http_status())) {
         return true;
     }
-    return config.retry_if && (*config.retry_if)(error);
+    return config.retry_if && *config.retry_if && (*config.retry_if)(error);
 }
 
 RetryVerdict RetryHandler::judge(RetryConfig const& config, Error const& error,
                                  std::int64_t attempt, double chance) {
     auto name = histogram_name(error);
     if (errors_.size() < most_error_names || errors_.contains(name)) ++errors_[std::move(name)];
-    if (!retryable(config, error)) return {.end = RetryEnd::permanent};
+    try {
+        if (!retryable(config, error)) return {.end = RetryEnd::permanent};
+    } catch (std::exception const& thrown) {
+        return {.end = RetryEnd::permanent,
+                .note = std::string{"RetryConfig::retry_if threw: "} + thrown.what()};
+    } catch (...) {
+        return {.end = RetryEnd::permanent,
+                .note = "RetryConfig::retry_if threw something that is no std::exception"};
+    }
     if (config.max_retries && attempt > *config.max_retries) {
         return {.end = RetryEnd::attempts_spent,
                 .note = "gave up after " + std::to_string(attempt) +
