@@ -5,6 +5,7 @@
 #include "base/ascii.hpp"
 #include "base/event_loop.hpp"
 #include "net/connecting_socket.hpp"
+#include "net/descriptors.hpp"
 #include "net/prefixed_stream.hpp"
 #include "net/proxy.hpp"
 #include "net/resolver.hpp"
@@ -169,6 +170,14 @@ private:
     /// The last thing that any path does: the owner may destroy this.
     void succeed();
     void fail(FailureKind kind, std::string message);
+    void fail_without_descriptor(std::string message) {
+        scarce_ = true;
+        fail(FailureKind::connect, std::move(message));
+    }
+    void give_up(FailureKind kind, std::string message) {
+        scarce_ ? owner_.on_no_descriptor(std::move(message))
+                : owner_.on_dial_failed(kind, std::move(message));
+    }
     void fail_proxy(std::string_view what) {
         fail(FailureKind::proxy, "the proxy " + proxy_->display() + ": " + std::string{what});
     }
@@ -180,6 +189,7 @@ private:
     Proxy const* proxy_{nullptr};  // null: direct
     Phase phase_{Phase::connecting};
     bool starting_{true};
+    bool scarce_{false};  // it failed for want of a file descriptor
     std::optional<std::pair<FailureKind, std::string>> failure_;  // found while starting
 
     std::vector<Attempt> attempts_;
@@ -205,6 +215,11 @@ void DialImpl::look_up() {
 
 void DialImpl::on_answer(Resolver::Answer const& answer) {
     if (answer.addresses.empty()) {
+        if (answer.no_descriptor) {
+            return fail_without_descriptor("cannot resolve '" +
+                                           (proxy_ != nullptr ? proxy_->host : origin_.host) +
+                                           "': " + answer.error);
+        }
         if (proxy_ != nullptr) return fail_proxy("cannot resolve its name: " + answer.error);
         return fail(FailureKind::resolve, "cannot resolve '" + origin_.host + "': " + answer.error +
                                               "; check the name and this machine's DNS");
@@ -256,6 +271,8 @@ void DialImpl::on_attempt(std::size_t index, int code) {
 
 void DialImpl::fail_attempts() {
     std::string text;
+    bool const scarce = std::ranges::any_of(
+        attempts_, [](Attempt const& each) { return is_descriptor_shortage(each.error); });
     for (std::size_t i = 0; i < attempts_.size(); ++i) {
         if (i == most_addresses_in_message) {
             text += "; and " + std::to_string(attempts_.size() - i) + " more";
@@ -266,6 +283,11 @@ void DialImpl::fail_attempts() {
         if (address != origin_.host || proxy_ != nullptr) text += address + ": ";
         text += system_text(attempts_[i].error);
     }
+    if (scarce) {
+        auto const& host = proxy_ != nullptr ? proxy_->host : origin_.host;
+        auto const port = proxy_ != nullptr ? proxy_->port : origin_.port;
+        return fail_without_descriptor("cannot connect to " + host_port(host, port) + ": " + text);
+    }
     if (proxy_ != nullptr) return fail_proxy("cannot connect to it: " + text);
     fail(FailureKind::connect,
          "cannot connect to " + host_port(origin_.host, origin_.port) + ": " + text);
@@ -274,7 +296,7 @@ void DialImpl::fail_attempts() {
 void DialImpl::on_time() {
     if (failure_) {
         auto [kind, message] = std::move(*failure_);
-        return owner_.on_dial_failed(kind, std::move(message));
+        return give_up(kind, std::move(message));
     }
     if (phase_ == Phase::connecting && started_ < attempts_.size()) start_attempt();
 }
@@ -420,7 +442,7 @@ void DialImpl::fail(FailureKind kind, std::string message) {
         failure_.emplace(kind, std::move(message));
         dialer_.loop.arm(*this, dialer_.loop.now(), Precision::exact);
     } else {
-        owner_.on_dial_failed(kind, std::move(message));
+        give_up(kind, std::move(message));
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace tinkxx::base {
 class EventLoop;
@@ -22,6 +23,10 @@ public:
     /// `kind` is `resolve`, `connect` or `tls`, or `proxy` for whatever goes wrong on the way to
     /// a proxy or is refused by it. `message` holds no credential.
     virtual void on_dial_failed(FailureKind kind, std::string message) = 0;
+    /// In place of the above, if it failed for want of a file descriptor: the peer is not at fault.
+    virtual void on_no_descriptor(std::string message) {
+        on_dial_failed(FailureKind::connect, std::move(message));
+    }
 
 protected:
     ~DialOwner() = default;

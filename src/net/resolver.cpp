@@ -1,6 +1,7 @@
 #include "net/resolver.hpp"
 
 #include "base/event_loop.hpp"
+#include "net/descriptors.hpp"
 #include "net/socket_stream.hpp"
 
 #include <netdb.h>
@@ -32,6 +33,8 @@ Resolver::Answer look_up_now(std::string const& host) {
     Resolver::Answer answer;
     if (code != 0) {
         answer.error = code == EAI_SYSTEM ? system_text(system_code) : ::gai_strerror(code);
+        // It opens files and sockets, and does not always say that it could not.
+        answer.no_descriptor = descriptors_are_short();
         return answer;
     }
     for (auto const* entry = list; entry != nullptr; entry = entry->ai_next) {

@@ -23,7 +23,8 @@ class Resolver {
 public:
     struct Answer {
         std::vector<boost::asio::ip::address> addresses{};
-        std::string error{};  ///< why there are none
+        std::string error{};        ///< why there are none
+        bool no_descriptor{false};  ///< for want of a file descriptor
     };
     /// One who asked. Destroying it withdraws the question.
     class Asker : public boost::intrusive::list_base_hook<
