@@ -3,6 +3,7 @@
 #include "client/http_order.hpp"
 #include "client/resolved_options.hpp"
 #include "client/send_operation.hpp"
+#include "client/shared_transport.hpp"
 #include "client/stream_operation.hpp"
 #include "service/http/http_context.hpp"
 #include "service/sampling/sampling_shared.hpp"
@@ -22,7 +23,12 @@ public:
         propagator_ = std::move(resolved.trace_propagator);
         runtime_.core()->refuse_if_inherited();
         auto transport = std::move(options.transport);
-        if (!transport) transport = net_transport(runtime_, std::move(resolved.net));
+        if (!transport) {
+            transport =
+                client::shared_transport(runtime_, {.net = std::move(resolved.net),
+                                                    .endpoint = resolved.http.endpoint.key(),
+                                                    .credentials = {.api_key = resolved.api_key}});
+        }
         context_ = make_context(std::make_unique<service::HttpContext>(
             std::move(resolved.http), runtime_.core(), std::move(transport),
             std::make_shared<service::FixedCredential>(std::move(resolved.api_key))));
