@@ -80,15 +80,18 @@ private:
         auto const& core = runtime_.core();
         // Without threads nobody would be left to run the calls that keep the runtime.
         auto kept = core->zero_thread() ? std::nullopt : std::optional{runtime_};
-        return {made.release(), [core, kept](service::HttpContext* last) mutable {
-                    std::unique_ptr<service::HttpContext> owned{last};
-                    if (!service::reaches_loop(*core)) return;
-                    core->scheduler().post(
-                        [owned = std::move(owned), kept = std::move(kept)]() mutable {
-                            owned.reset();
-                            kept.reset();
-                        });
-                }};
+        return {
+            made.release(),
+            [core = core, kept = std::move(kept)](service::HttpContext* last) mutable {
+                std::unique_ptr<service::HttpContext> owned{last};
+                auto const on = std::move(core);
+                auto own = std::exchange(kept, std::nullopt);
+                if (!service::reaches_loop(*on)) return;
+                on->scheduler().post([owned = std::move(owned), own = std::move(own)]() mutable {
+                    owned.reset();
+                    own.reset();
+                });
+            }};
     }
 
     // Released last: as the last handle it ends the loop.

@@ -278,9 +278,11 @@ std::shared_ptr<Transport> net_transport(Runtime const& runtime, NetOptions opti
     auto* const raw = transport.get();
     // The deleter posts: the last handle may go anywhere, even inside one of its own callbacks,
     // and sockets belong to the loop. A loop that is gone destroys the task, and so the transport.
+    // It lets go of the core: those who hold the transport weakly hold the deleter.
     std::shared_ptr<Transport> shared{
-        transport.release(), [core](net::NetTransport* last) {
-            core->scheduler().post([owned = std::unique_ptr<net::NetTransport>{last}] {});
+        transport.release(), [core = core](net::NetTransport* last) mutable {
+            auto const on = std::move(core);
+            on->scheduler().post([owned = std::unique_ptr<net::NetTransport>{last}] {});
         }};
     core->scheduler().post([core, raw, alive = std::weak_ptr<Transport>{shared}] {
         if (alive.lock()) core->add(*raw);

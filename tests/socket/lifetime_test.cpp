@@ -189,6 +189,7 @@ TEST(CallsUnderWay, LetTheRuntimeEndWhenTheyHave) {
     ASSERT_TRUE(server.wait_for([](HttpServerCounts const& seen) {
         return seen.open_connections == 0;
     })) << "something keeps the runtime for ever";
+    while (!core.expired()) std::this_thread::yield();  // for ever, should something hold it
 }
 
 // --- processes that fork -------------------------------------------------------------------------
@@ -375,6 +376,25 @@ TEST(Descriptors, AHundredClientsShareAFewConnections) {
     EXPECT_TRUE(ended.well()) << "client " << WEXITSTATUS(ended.status);
     EXPECT_EQ(ended.said, "");
     EXPECT_LT(server.counts().connections, 32);
+}
+
+TEST(Descriptors, TwoHundredClientsAtOnceShareWhatThereIs) {
+    CannedTinker tinker{{.tokens = 16}};
+    HttpServer const server{std::ref(tinker)};
+    auto const ended = in_child([&] {
+        limit_descriptors(64);
+        Steps steps;
+        std::vector<ServiceClient> clients;
+        std::vector<Future<SampleResponse>> pending;
+        for (int i = 0; i < 200; ++i) {
+            clients.emplace_back(options(server));
+            pending.push_back(draw(clients.back().create_sampling_client("org/tiny")));
+        }
+        for (auto& each : pending) steps.expect(each.result().has_value());
+        return std::min(steps.code(), 250);
+    });
+    EXPECT_TRUE(ended.well()) << "client " << WEXITSTATUS(ended.status) << ' ' << ended.status;
+    EXPECT_LE(ended.lines(), 1) << ended.said;
 }
 
 TEST(Descriptors, ClosingOneClientLeavesTheCallsOfAnother) {
