@@ -279,7 +279,7 @@ public:
 private:
     void failed(Error error) noexcept {
         auto const core = std::exchange(core_, nullptr);
-        if (core->shut_down() || core->inherited()) return;
+        if (!core->takes_callbacks() || core->inherited()) return;
         core->scheduler().post([tell = std::move(otherwise_), error = std::move(error)]() mutable {
             tell(std::move(error));
         });
@@ -454,6 +454,8 @@ bool RuntimeCore::on_sdk_thread() const noexcept {
 }
 
 bool RuntimeCore::shut_down() const noexcept { return impl_->closing; }
+
+bool RuntimeCore::takes_callbacks() const noexcept { return !impl_->callbacks->closed(); }
 
 bool RuntimeCore::zero_thread() const noexcept { return impl_->options.threads == 0; }
 

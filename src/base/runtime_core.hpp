@@ -79,6 +79,8 @@ public:
     void run_later(Task task) override;
     [[nodiscard]] bool on_sdk_thread() const noexcept override;
     [[nodiscard]] bool shut_down() const noexcept override;
+    /// False once it is shut down, and a moment before that can be seen.
+    [[nodiscard]] bool takes_callbacks() const noexcept;
     [[nodiscard]] bool zero_thread() const noexcept override;
     Pumped pump(Readiness const& what, std::optional<std::chrono::nanoseconds> limit) override;
     void wake() noexcept override;
