@@ -132,9 +132,11 @@ TEST(Runtime, TellsWhoWaitsForWorkThatTheUsersExecutorDrops) {
     auto const executor = std::make_shared<ListExecutor>();
     Runtime runtime{{.executor = executor}};
     std::promise<Error> told;
+    auto answer = told.get_future();
     runtime.core()->run_callback([] { FAIL(); }, [&](Error error) { told.set_value(error); });
     executor->tasks.clear();
-    auto const error = told.get_future().get();
+    ASSERT_EQ(answer.wait_for(30s), std::future_status::ready) << "nobody was told";
+    auto const error = answer.get();
     EXPECT_EQ(error.kind(), ErrorKind::callback);
     EXPECT_NE(std::string_view{error.what()}.find("executor"), std::string_view::npos);
 }
@@ -142,9 +144,11 @@ TEST(Runtime, TellsWhoWaitsForWorkThatTheUsersExecutorDrops) {
 TEST(Runtime, TellsWhoWaitsForWorkThatThrows) {
     Runtime runtime;
     std::promise<Error> told;
+    auto answer = told.get_future();
     runtime.core()->run_callback([] { throw std::runtime_error{"ouch"}; },
                                  [&](Error error) { told.set_value(error); });
-    auto const error = told.get_future().get();
+    ASSERT_EQ(answer.wait_for(30s), std::future_status::ready) << "nobody was told";
+    auto const error = answer.get();
     EXPECT_EQ(error.kind(), ErrorKind::callback);
     EXPECT_NE(std::string_view{error.what()}.find("ouch"), std::string_view::npos);
 }
@@ -156,8 +160,10 @@ TEST(Runtime, OutlivesAnExecutorThatThrows) {
     };
     Runtime runtime{{.executor = std::make_shared<Throwing>(), .log_level = LogLevel::off}};
     std::promise<Error> told;
+    auto answer = told.get_future();
     runtime.core()->run_callback([] { FAIL(); }, [&](Error error) { told.set_value(error); });
-    EXPECT_EQ(told.get_future().get().kind(), ErrorKind::callback);
+    ASSERT_EQ(answer.wait_for(30s), std::future_status::ready) << "nobody was told";
+    EXPECT_EQ(answer.get().kind(), ErrorKind::callback);
     Promise<int> promise{runtime};
     auto next = promise.get_future().then([](int x) { return x; });
     promise.set_value(1);
