@@ -110,7 +110,9 @@ public:
         return detail::chain<Kind, U>(take(), std::move(fn), detail::Sharing::exclusive);
     }
     /// As `then`, but `fn(Result<T>)` gets errors too, and is called even if the new future was
-    /// cancelled.
+    /// cancelled or the runtime was shut down. In the latter case there is no executor any more: it
+    /// is called on the thread that ends the call or shuts down, and must be quick. Only a process
+    /// that ends calls it no more.
     template <class Fn>
         requires std::invocable<Fn, Result<T>>
     auto then_result(Fn fn) -> Future<detail::Unwrapped<Fn, Result<T>>> {

@@ -21,9 +21,10 @@ namespace tinkxx {
 /// HEAD carries an idempotency key by which the service recognises a repeat. Without an API key
 /// requests go out without one.
 ///
-/// A cheap handle: copies share one client. Every member may be called from any thread. The last
-/// handle to go away cancels the calls under way, whose futures end with `CancelledError`; it may
-/// do so in a callback.
+/// A cheap handle: copies share one client. Every member may be called from any thread, and the
+/// last handle may go away on any, also in a callback. Calls under way need no handle: they go on
+/// until they are done, cancelled by their futures, or ended by `close`, `Runtime::shutdown` or the
+/// end of the process. (A runtime without threads is not kept.)
 class HttpClient {
 public:
     /// Given the pieces of an answer's body, in order, one at a time, on the callback executor.

@@ -44,6 +44,12 @@ enum class HttpVersion : std::uint8_t {
 };
 
 /// How the network transport behaves. Every field has a working default.
+///
+/// Clients share a transport, and with it connections and their limits, if they share the runtime,
+/// reach the same service with the same credential, and have equal options. A process that runs out
+/// of file descriptors is told of in one line of the runtime's log at once, and then at most once a
+/// minute; requests go on with the connections that are there, and otherwise wait until one can be
+/// opened, as long as `Timeouts::pool` lets them.
 struct NetOptions {
     HttpVersion http_version{HttpVersion::automatic};
     TlsOptions tls{};
@@ -75,8 +81,8 @@ struct NetOptions {
     bool operator==(NetOptions const&) const = default;
 };
 
-/// A transport over TCP, TLS, HTTP/1.1 and HTTP/2 that runs on `runtime`'s loop. Throws
-/// `ValidationError` for options that cannot work, e.g. an unreadable CA file.
+/// A transport over TCP, TLS, HTTP/1.1 and HTTP/2 that runs on `runtime`'s loop, with connections
+/// of its own. Throws `ValidationError` for options that cannot work, e.g. an unreadable CA file.
 ///
 /// May be created and released on any thread; its members are for the loop thread. If the
 /// runtime shuts down first, its calls fail with `FailureKind::closed`.

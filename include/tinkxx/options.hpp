@@ -124,7 +124,7 @@ struct ClientOptions {
     /// The release of the official SDK that servers take this client for. Empty: the newest one
     /// that it can stand in for.
     std::string sdk_version{};
-    /// The network, if `transport` is empty.
+    /// The network, if `transport` is empty. Equal options are what clients share connections by.
     NetOptions net{};
     /// Replaces the network, e.g. with `testing::FakeTransport`.
     std::shared_ptr<Transport> transport{};

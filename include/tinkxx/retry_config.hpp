@@ -41,7 +41,8 @@ private:
     std::vector<Range> ranges_{};
 };
 
-/// Decides about errors that no other rule calls retryable. Called on the I/O thread: be quick.
+/// Decides about errors that no other rule calls retryable. Called on the I/O thread: be quick. If
+/// it throws, the error is not retryable, and its message says why.
 /// Two are equal if they are the same object.
 using RetryPredicate = std::shared_ptr<std::function<bool(Error const&)> const>;
 

@@ -14,7 +14,8 @@ namespace tinkxx {
 class Executor {
 public:
     virtual ~Executor() = default;
-    /// Runs `task` soon, each exactly once, or destroys it if it never will. Any thread.
+    /// Runs `task` soon, each exactly once, or destroys it if it never will. Any thread. What it
+    /// throws is logged, once; a call that needs what was thrown away fails with `CallbackError`.
     virtual void run(Task task) = 0;
 };
 
@@ -46,10 +47,17 @@ class RuntimeCore;
 }  // namespace detail
 
 /// The threads and the clock that clients run on. Clients that are given none share one, which
-/// starts with the first of them and ends with the last.
+/// starts with the first of them and ends with the last, and with the last of their calls.
 ///
-/// A cheap handle: copies share one runtime, which shuts down with its last handle. Every
-/// member may be called from any thread unless it says otherwise.
+/// A cheap handle: copies share one runtime, which shuts down with its last handle. A client is a
+/// handle, and so is every call that is under way on a runtime with a thread; one without threads
+/// ends with its last other handle, since nobody is left to run it. A process that returns from
+/// `main` shuts all down, and says in one line how many calls that cut short. Every member may be
+/// called from any thread unless it says otherwise.
+///
+/// After a `fork` the child has none of the threads. Runtimes, clients and pending futures of the
+/// parent throw `UsageError` there; they can be destroyed, but keep their memory. What is made in
+/// the child works: clients that are given no runtime share a new one.
 class Runtime {
 public:
     /// A runtime of one's own. Throws `ValidationError` for options that do not fit together.
@@ -81,7 +89,8 @@ public:
         return core_;
     }
     /// What futures keep of a runtime. It outlives the threads, which it does not keep running.
-    [[nodiscard]] std::shared_ptr<detail::CallContext> context() const noexcept;
+    /// Throws `UsageError` in a child of the process that it belongs to.
+    [[nodiscard]] std::shared_ptr<detail::CallContext> context() const;
 
 private:
     class Owner;

@@ -37,9 +37,9 @@ struct SampleChunk {
 /// A cheap handle: copies share one sampling session. Every member may be called from any thread,
 /// also in a callback: none blocks. Thousands of calls may be under way; they wait for their turn
 /// by the limits of the client and of the server, and `ServiceClient::status` says where each
-/// stands. Calls under way need no handle: when the last one goes away they go on until they are
-/// done, cancelled by their futures, or ended by `ServiceClient::close` or with their runtime (the
-/// one that clients share ends with the last of these).
+/// stands. Calls under way need no handle: they keep what they need, the runtime included, and go
+/// on until they are done, cancelled by their futures, or ended by `ServiceClient::close`,
+/// `Runtime::shutdown` or the end of the process. (A runtime without threads is not kept.)
 class SamplingClient {
 public:
     /// Starts drawing completions of `prompt` and returns at once.

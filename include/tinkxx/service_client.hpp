@@ -77,6 +77,9 @@ struct CopyWeightsOptions {
 /// A cheap handle: copies share one client. Every member may be called from any thread, also in a
 /// callback: none blocks. What was made from it stays usable when the last handle goes away; the
 /// session's heartbeat ends with the last of all of these and of the calls under way.
+///
+/// Make as many as you need: clients of one runtime that reach the same service with the same
+/// credential and equal `NetOptions` share their connections.
 class ServiceClient {
 public:
     /// With options from the environment. Throws as below.

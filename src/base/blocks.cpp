@@ -1,5 +1,7 @@
 #include <tinkxx/detail/blocks.hpp>
 
+#include "base/fork.hpp"
+
 #include <array>
 #include <cstddef>
 #include <mutex>
@@ -47,7 +49,11 @@ struct Depot {
 
 // Never destroyed: threads that outlive `main` still give blocks back.
 Depot& depot() {
-    static auto* const one = new Depot;
+    static auto* const one = [] {
+        auto* const made = new Depot;
+        base::hold_while_forking(base::ProcessLock::blocks, made->mutex);
+        return made;
+    }();
     return *one;
 }
 

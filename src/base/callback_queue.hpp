@@ -37,6 +37,7 @@ public:
     /// Runs tasks as they come, until closed.
     void work();
 
+    [[nodiscard]] bool closed() const noexcept { return closed_; }
     /// Takes and gives out no more tasks. Returns those that wait; those that are running go on.
     [[nodiscard]] std::deque<Task> close() noexcept;
     /// Waits for those that are running. After `close`, and not from inside one.

@@ -1,8 +1,11 @@
 #include "base/event_loop.hpp"
 
 #include "base/entropy.hpp"
+#include "base/fork.hpp"
 #include "base/socket_events.hpp"
 #include "base/timer_queue.hpp"
+
+#include <tinkxx/detail/process.hpp>
 
 #include <algorithm>
 #include <mutex>
@@ -45,6 +48,7 @@ struct EventLoop::Impl {
     explicit Impl(EventLoop& loop, std::uint64_t seed)
         : entropy{seed}, now{std::chrono::steady_clock::now()}, timers{loop, now} {}
 
+    std::uint32_t const born{detail::forks()};
     SocketEvents sockets;
     Entropy entropy;
     TimePoint now;
@@ -211,6 +215,7 @@ void EventLoop::arm(Timer& timer, TimePoint when, Precision precision) noexcept 
 void EventLoop::disarm(Timer& timer) noexcept { impl_->timers.disarm(timer); }
 
 void EventLoop::post(Task task) {
+    if (impl_->born != detail::forks()) return strand(std::move(task));
     // The wake-up is sent under the lock, which the loop needs to see the task: a task that ends
     // the loop cannot do so before this thread is done with it.
     std::scoped_lock const lock{impl_->mutex};

@@ -29,6 +29,25 @@ private:
     std::vector<Pending>* before_;
 };
 
+/// On its way to an executor: run there once, or refused if the executor destroys it.
+class Delivery {
+public:
+    Delivery(ContinuationPtr continuation, std::shared_ptr<StateBase> state) noexcept
+        : continuation_{std::move(continuation)}, state_{std::move(state)} {}
+    Delivery(Delivery&&) noexcept = default;
+    Delivery& operator=(Delivery&&) = delete;
+    ~Delivery() {
+        if (!continuation_) return;
+        SetUnderWay const user_code{nullptr};
+        continuation_.release()->refused(*state_);
+    }
+    void operator()() { continuation_.release()->run(*state_); }
+
+private:
+    ContinuationPtr continuation_;
+    std::shared_ptr<StateBase> state_;
+};
+
 Error abandoned_error(bool shut_down) {
     return Error{{.kind = ErrorKind::cancelled,
                   .message = shut_down
@@ -39,7 +58,8 @@ Error abandoned_error(bool shut_down) {
 }  // namespace
 
 Error cancelled_error() {
-    static Error const error{
+    // Never destroyed: calls may end while the process does.
+    static auto const& error = *new Error{
         {.kind = ErrorKind::cancelled, .message = "the call was cancelled by its caller"}};
     return error;
 }
@@ -74,6 +94,7 @@ Error current_error() {
 
 Waited StateBase::wait(std::optional<std::chrono::milliseconds> limit) {
     if (ready()) return Waited::ready;
+    if (inherited()) refuse_inherited();
     if (limit && *limit > longest_limit) limit.reset();
     auto const own_context = context();
     if (own_context && own_context->on_sdk_thread()) {
@@ -140,6 +161,7 @@ void StateBase::refuse(Waited how, std::chrono::milliseconds limit) {
 }
 
 void StateBase::cancel() noexcept {
+    if (inherited()) return;  // its call is the parent's
     Task handler;
     {
         std::scoped_lock const lock{mutex_};
@@ -159,6 +181,7 @@ void StateBase::cancel() noexcept {
 }
 
 void StateBase::attach(ContinuationPtr continuation) {
+    if (inherited() && !ready()) refuse_inherited();
     if (attach_unless_ready(*continuation)) {
         (void)continuation.release();
         return;
@@ -212,7 +235,7 @@ void StateBase::finish() noexcept {
 }
 
 void StateBase::abandon() noexcept {
-    if (ready() || !claim()) return;
+    if (ready() || inherited() || !claim()) return;
     auto const own_context = context();
     fail(abandoned_error(own_context && own_context->shut_down()));
     finish();
@@ -231,6 +254,7 @@ void StateBase::on_cancel(Task handler) {
 }
 
 std::shared_ptr<CallContext> StateBase::context() const {
+    if (inherited()) return context_;  // a thread that is not here may hold the lock
     std::scoped_lock const lock{mutex_};
     return context_;
 }
@@ -271,9 +295,7 @@ void StateBase::dispatch(ContinuationPtr continuation, CallContext* context, boo
             continuation.release()->run(*self);
             return;
         }
-        Task task{[own = std::move(continuation), state = std::move(self)]() mutable {
-            own.release()->run(*state);
-        }};
+        Task task{Delivery{std::move(continuation), std::move(self)}};
         later ? context->run_later(std::move(task)) : context->run(std::move(task));
     } catch (...) {
         // What could not be handed over was destroyed unrun, which abandons what depends on it.

@@ -1,5 +1,6 @@
 #include <tinkxx/runtime.hpp>
 
+#include "base/fork.hpp"
 #include "base/runtime_core.hpp"
 
 #include <mutex>
@@ -18,14 +19,23 @@ public:
 }  // namespace
 
 std::shared_ptr<Executor> inline_executor() {
-    static auto const only = std::make_shared<InlineExecutor>();
+    // Never destroyed: runtimes may ask for it while the process ends.
+    static auto const& only = *new auto(std::make_shared<InlineExecutor>());
     return only;
 }
 
 class Runtime::Owner {
 public:
     explicit Owner(RuntimeOptions options) : core{detail::RuntimeCore::start(std::move(options))} {}
-    ~Owner() { core->shutdown(); }
+    ~Owner() {
+        // A core of the parent process can neither be shut down here nor destroyed: it shares its
+        // sockets with the parent.
+        if (core->inherited()) {
+            base::strand(core);
+        } else {
+            core->shutdown();
+        }
+    }
     Owner(Owner const&) = delete;
     Owner& operator=(Owner const&) = delete;
 
@@ -41,6 +51,7 @@ Runtime::Runtime(std::shared_ptr<Owner> owner) noexcept
 
 Runtime Runtime::shared() {
     struct Default {
+        Default() { base::hold_while_forking(base::ProcessLock::shared_runtime, mutex); }
         std::mutex mutex;
         std::weak_ptr<Owner> owner;
     };
@@ -50,7 +61,7 @@ Runtime Runtime::shared() {
         owner;  // declared before the lock: it may be the last, and joins threads
     std::scoped_lock const lock{slot.mutex};
     owner = slot.owner.lock();
-    if (!owner || owner->core->shut_down()) {
+    if (!owner || owner->core->shut_down() || owner->core->inherited()) {
         owner = std::make_shared<Owner>(RuntimeOptions{});
         slot.owner = owner;
     }
@@ -73,6 +84,9 @@ Scheduler& Runtime::scheduler() const noexcept { return core_->scheduler(); }
 
 bool Runtime::shut_down() const noexcept { return core_->shut_down(); }
 
-std::shared_ptr<detail::CallContext> Runtime::context() const noexcept { return core_; }
+std::shared_ptr<detail::CallContext> Runtime::context() const {
+    core_->refuse_if_inherited();
+    return core_;
+}
 
 }  // namespace tinkxx

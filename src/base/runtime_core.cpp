@@ -1,9 +1,11 @@
 #include "base/runtime_core.hpp"
 
+#include <tinkxx/detail/future_state.hpp>
 #include <tinkxx/error.hpp>
 
 #include "base/callback_queue.hpp"
 #include "base/event_loop.hpp"
+#include "base/fork.hpp"
 #include "base/sdk_scope.hpp"
 
 #include <pthread.h>
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -19,6 +22,7 @@
 #include <thread>
 #include <typeindex>
 #include <utility>
+#include <vector>
 
 namespace tinkxx::detail {
 namespace {
@@ -60,6 +64,37 @@ std::thread start_thread(char const* name, std::function<void()> body) {
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return thread;
+}
+
+/// The cores that have threads, for the end of the process. Never destroyed.
+struct LiveCores {
+    std::mutex mutex{};
+    std::vector<std::weak_ptr<RuntimeCore>> cores{};
+};
+
+LiveCores& live_cores() {
+    static auto& only = []() -> LiveCores& {
+        auto& made = *new LiveCores;
+        base::hold_while_forking(base::ProcessLock::runtimes, made.mutex);
+        return made;
+    }();
+    return only;
+}
+
+std::atomic<bool> process_is_ending{false};
+
+/// Threads must not run while objects with static storage are destroyed.
+void end_with_process() {
+    process_is_ending = true;
+    std::vector<std::weak_ptr<RuntimeCore>> cores;
+    {
+        auto& live = live_cores();
+        std::scoped_lock const lock{live.mutex};
+        cores = std::move(live.cores);
+    }
+    for (auto const& weak : cores) {
+        if (auto const core = weak.lock()) core->end_with_process();
+    }
 }
 
 enum class CallbackMode {
@@ -125,9 +160,16 @@ struct RuntimeCore::Impl {
     };
     WakeWorker wake_worker{*callbacks};
 
+    std::uint32_t const born{forks()};
+    std::atomic<bool> executor_failed{false};
+
     // Loop thread only.
     Resident* newest{};
     std::map<std::type_index, std::shared_ptr<void>> parts;
+    std::atomic<std::size_t> cut_short{0};  // read by the thread that shuts down
+
+    std::mutex commons_mutex;  // guards the next
+    std::map<std::type_index, std::shared_ptr<void>> commons;
 
     std::atomic<bool> closing{false};
     /// The residents were told. Written by the loop.
@@ -148,6 +190,9 @@ struct RuntimeCore::Impl {
 
     void tell_residents() noexcept {
         told = true;  // first: residents that are added from here on are told by `add`
+        for (auto const* each = newest; each != nullptr; each = each->previous_) {
+            cut_short += each->calls_under_way();
+        }
         while (newest != nullptr) {
             auto& resident = *newest;
             unlink(resident);
@@ -206,6 +251,45 @@ private:
     std::shared_ptr<base::CallbackQueue> queue_;
 };
 
+/// Work that somebody waits for: it tells if it is not done.
+class Errand {
+public:
+    using Otherwise = UniqueFunction<void(Error)>;
+
+    Errand(std::shared_ptr<RuntimeCore> core, Task task, Otherwise otherwise) noexcept
+        : core_{std::move(core)}, task_{std::move(task)}, otherwise_{std::move(otherwise)} {}
+    Errand(Errand&&) noexcept = default;
+    Errand& operator=(Errand&&) = delete;
+    ~Errand() {
+        if (!core_) return;
+        failed(Error{{.kind = ErrorKind::callback,
+                      .message = "the callback executor (RuntimeOptions::executor) did not run "
+                                 "what it was given",
+                      .category = ErrorCategory::user}});
+    }
+    void operator()() {
+        try {
+            task_();
+            core_ = nullptr;
+        } catch (...) {
+            failed(current_error());
+        }
+    }
+
+private:
+    void failed(Error error) noexcept {
+        auto const core = std::exchange(core_, nullptr);
+        if (!core->takes_callbacks() || core->inherited()) return;
+        core->scheduler().post([tell = std::move(otherwise_), error = std::move(error)]() mutable {
+            tell(std::move(error));
+        });
+    }
+
+    std::shared_ptr<RuntimeCore> core_;
+    Task task_;
+    Otherwise otherwise_;
+};
+
 /// The right to turn a zero-thread runtime's loop, for the time of the scope.
 template <class Impl>
 class Turning {
@@ -250,8 +334,22 @@ std::shared_ptr<RuntimeCore> RuntimeCore::start(RuntimeOptions options) {
         core->impl_->thread_ended();
     });
     ++impl.live_threads;
+    static bool const at_exit = (end_runtimes_with_process(), true);
+    (void)at_exit;
+    auto& live = live_cores();
+    std::scoped_lock const registering{live.mutex};
+    std::erase_if(live.cores, [](auto const& each) { return each.expired(); });
+    live.cores.push_back(core);
     return core;
 }
+
+void end_runtimes_with_process() {
+    if (std::atexit(&end_with_process) != 0) {
+        // No room for a handler: the process then ends as if the threads were somebody else's.
+    }
+}
+
+bool process_ends() noexcept { return process_is_ending; }
 
 RuntimeCore::RuntimeCore(RuntimeOptions options)
     : impl_{std::make_unique<Impl>(*this, std::move(options))} {}
@@ -265,8 +363,10 @@ Scheduler& RuntimeCore::scheduler() noexcept { return *impl_->scheduler; }
 
 base::EventLoop* RuntimeCore::event_loop() noexcept { return impl_->loop.get(); }
 
+bool RuntimeCore::inherited() const noexcept { return impl_->born != forks(); }
+
 void RuntimeCore::log(LogLevel level, std::string line) {
-    if (!logs(level)) return;
+    if (!logs(level) || inherited()) return;
     auto& impl = *impl_;
     auto const hand_over = [&impl](LogLevel at, std::string_view text) {
         try {
@@ -287,7 +387,27 @@ bool RuntimeCore::logs(LogLevel level) const noexcept {
     return level >= impl_->options.log_level && level != LogLevel::off;
 }
 
+void RuntimeCore::run_callback(Task task, UniqueFunction<void(Error)> otherwise) {
+    run_later(Errand{shared_from_this(), std::move(task), std::move(otherwise)});
+}
+
+/// A user's executor may throw. Its ticket is then gone, and the first callback with it.
+void RuntimeCore::hand_over(Task ticket) {
+    auto& impl = *impl_;
+    try {
+        impl.options.executor->run(std::move(ticket));
+    } catch (...) {
+        if (impl.executor_failed.exchange(true)) return;
+        auto const line = "the callback executor (RuntimeOptions::executor) threw: " +
+                          text_of(std::current_exception()) +
+                          "; callbacks that it does not run are dropped";
+        // Not through the executor.
+        if (impl.default_sink && logs(LogLevel::error)) impl.options.log(LogLevel::error, line);
+    }
+}
+
 void RuntimeCore::run(Task task) {
+    if (inherited()) return base::strand(std::move(task));
     auto& impl = *impl_;
     if (impl.mode == CallbackMode::inlined && impl.scheduler->on_loop()) {
         return impl.callbacks->run_now(std::move(task));
@@ -296,6 +416,7 @@ void RuntimeCore::run(Task task) {
 }
 
 void RuntimeCore::run_later(Task task) {
+    if (inherited()) return base::strand(std::move(task));
     auto& impl = *impl_;
     // A turn of the loop ends many calls, but has to wake the thread of callbacks once.
     bool const at_turn_end = impl.mode == CallbackMode::own_thread && impl.loop->on_loop();
@@ -307,7 +428,7 @@ void RuntimeCore::run_later(Task task) {
     }
     switch (impl.mode) {
         case CallbackMode::executor:
-            impl.options.executor->run(Ticket{impl.callbacks});
+            hand_over(Ticket{impl.callbacks});
             return;
         case CallbackMode::inlined:
         case CallbackMode::loop:
@@ -334,15 +455,18 @@ bool RuntimeCore::on_sdk_thread() const noexcept {
 
 bool RuntimeCore::shut_down() const noexcept { return impl_->closing; }
 
+bool RuntimeCore::takes_callbacks() const noexcept { return !impl_->callbacks->closed(); }
+
 bool RuntimeCore::zero_thread() const noexcept { return impl_->options.threads == 0; }
 
 void RuntimeCore::wake() noexcept {
     // A turn that this thread is in ends by itself, and a posted task would outlive the wait.
-    if (!impl_->scheduler->on_loop()) impl_->scheduler->post([] {});
+    if (!inherited() && !impl_->scheduler->on_loop()) impl_->scheduler->post([] {});
 }
 
 Pumped RuntimeCore::pump(Readiness const& what, std::optional<nanoseconds> limit) {
     using Clock = std::chrono::steady_clock;
+    refuse_if_inherited();
     auto& impl = *impl_;
     auto& scheduler = *impl.scheduler;
     // With a loop of our own this is its clock. A scheduler of the user's has its own time, in
@@ -409,7 +533,16 @@ void RuntimeCore::remove(Resident& resident) noexcept {
 
 std::shared_ptr<void>& RuntimeCore::part_of(std::type_index type) { return impl_->parts[type]; }
 
+std::shared_ptr<void> RuntimeCore::common_of(std::type_index type,
+                                             std::shared_ptr<void> (*make)()) {
+    std::scoped_lock const lock{impl_->commons_mutex};
+    auto& slot = impl_->commons[type];
+    if (!slot) slot = make();
+    return slot;
+}
+
 bool RuntimeCore::poll(nanoseconds limit) {
+    refuse_if_inherited();
     auto& impl = *impl_;
     auto const misused = [](char const* why) {
         throw UsageError{{.kind = ErrorKind::usage, .message = std::string{"poll: "} + why}};
@@ -439,7 +572,25 @@ bool RuntimeCore::poll(nanoseconds limit) {
     return ran;
 }
 
+void RuntimeCore::end_with_process() noexcept {
+    if (inherited()) return;
+    shutdown();
+    auto& impl = *impl_;
+    auto const calls = impl.cut_short.load();
+    if (calls == 0 || !impl.default_sink || !logs(LogLevel::warning)) return;
+    try {
+        impl.options.log(LogLevel::warning,
+                         "the process ends while " + std::to_string(calls) +
+                             (calls == 1 ? " call is" : " calls are") +
+                             " under way; cancelled. Wait for the futures before main returns, or "
+                             "cancel them");
+    } catch (...) {
+        // Then it ends without a word.
+    }
+}
+
 void RuntimeCore::shutdown() noexcept {
+    if (inherited()) return;
     auto& impl = *impl_;
     auto const keep_alive = shared_from_this();
     // In this order: whoever sees the runtime shut down sees no callback start after that, and

@@ -5,6 +5,7 @@ target_sources(tinkxx PRIVATE
     base/entropy.cpp
     base/error.cpp
     base/event_loop.cpp
+    base/fork.cpp
     base/future.cpp
     base/log.cpp
     base/runtime.cpp

@@ -41,6 +41,8 @@ std::shared_ptr<service::SamplingShared> make_core(
     settings.repeat_steps = options.repeat_steps;
     settings.check_data = options.check_data;
     settings.ids = std::move(ids);
+    // Without threads nobody would be left to run the calls that keep it.
+    if (!runtime.core()->zero_thread()) settings.runtime = runtime;
     auto const make = [&] {
         return std::make_shared<service::Holder>(config, kind, runtime.core(), transport, snapshot);
     };

@@ -171,22 +171,25 @@ void CustomLossCall::on_pass(std::vector<service::FutureResult> results) {
     asked_ = scheduler().now();
     auto start = event(LossEvent::Kind::start);
     shared().http().tell(&Observer::on_loss, start);
-    shared().http().runtime().run_callback([self = std::move(self), results = std::move(results),
-                                            start = std::move(start),
-                                            seq_id = backward_.seq_id(0)]() mutable {
-        auto value = self->compute(results, start);
-        results.clear();
-        Result<service::PassPlan> plan{service::PassPlan{}};
-        if (value) {
-            plan = write_pass(*self->model_, operation, self->data_->sent, LossFn::cross_entropy,
-                              Direction::both, self->cut_, seq_id);
-        }
-        auto& scheduler = self->model_->scheduler();
-        scheduler.post(
-            [self = std::move(self), value = std::move(value), plan = std::move(plan)]() mutable {
+    shared().http().runtime().run_callback(
+        [self, results = std::move(results), start = std::move(start),
+         seq_id = backward_.seq_id(0)]() mutable {
+            auto value = self->compute(results, start);
+            results.clear();
+            Result<service::PassPlan> plan{service::PassPlan{}};
+            if (value) {
+                plan = write_pass(*self->model_, operation, self->data_->sent,
+                                  LossFn::cross_entropy, Direction::both, self->cut_, seq_id);
+            }
+            auto& scheduler = self->model_->scheduler();
+            scheduler.post([self = std::move(self), value = std::move(value),
+                            plan = std::move(plan)]() mutable {
                 self->computed(std::move(value), std::move(plan));
             });
-    });
+        },
+        [self](Error error) {
+            self->computed(std::move(error), Result<service::PassPlan>{service::PassPlan{}});
+        });
 }
 
 /// On the callback executor. Leaves weights that give the gradient in what is to be sent.

@@ -1,3 +1,4 @@
+#include "base/fork.hpp"
 #include "client/resolved_options.hpp"
 
 #include <mutex>
@@ -15,7 +16,11 @@ struct Defaults {
 
 Defaults& defaults() {
     // Never destroyed: clients with static storage may be built at any time.
-    static auto& only = *new Defaults;
+    static auto& only = []() -> Defaults& {
+        auto& made = *new Defaults;
+        base::hold_while_forking(base::ProcessLock::default_options, made.mutex);
+        return made;
+    }();
     return only;
 }
 

@@ -3,10 +3,14 @@
 #include "client/http_order.hpp"
 #include "client/resolved_options.hpp"
 #include "client/send_operation.hpp"
+#include "client/shared_transport.hpp"
 #include "client/stream_operation.hpp"
 #include "service/http/http_context.hpp"
+#include "service/sampling/sampling_shared.hpp"
 
 #include <atomic>
+#include <memory>
+#include <optional>
 #include <utility>
 
 namespace tinkxx {
@@ -17,16 +21,19 @@ public:
         : runtime_{options.runtime ? std::move(*options.runtime) : Runtime::shared()} {
         auto resolved = client::resolve(options, client::process_environment());
         propagator_ = std::move(resolved.trace_propagator);
+        runtime_.core()->refuse_if_inherited();
         auto transport = std::move(options.transport);
-        if (!transport) transport = net_transport(runtime_, std::move(resolved.net));
-        context_ = std::make_shared<service::HttpContext>(
+        if (!transport) {
+            transport =
+                client::shared_transport(runtime_, {.net = std::move(resolved.net),
+                                                    .endpoint = resolved.http.endpoint.key(),
+                                                    .credentials = {.api_key = resolved.api_key}});
+        }
+        context_ = make_context(std::make_unique<service::HttpContext>(
             std::move(resolved.http), runtime_.core(), std::move(transport),
-            std::make_shared<service::FixedCredential>(std::move(resolved.api_key)));
+            std::make_shared<service::FixedCredential>(std::move(resolved.api_key))));
+        context_->speak_for_calls();
     }
-
-    ~Impl() { close(); }
-    Impl(Impl const&) = delete;
-    Impl& operator=(Impl const&) = delete;
 
     template <class Operation, class... Args>
     Future<HttpResponse> start(HttpRequest request, Args&&... args) {
@@ -66,7 +73,28 @@ public:
     [[nodiscard]] Runtime const& runtime() const noexcept { return runtime_; }
 
 private:
-    // Released last, after the closing was posted: as the last handle it ends the loop.
+    /// Calls hold the context, and by that the runtime, until they are over. It belongs to the loop
+    /// and goes there, whoever lets go of it last.
+    [[nodiscard]] std::shared_ptr<service::HttpContext> make_context(
+        std::unique_ptr<service::HttpContext> made) const {
+        auto const& core = runtime_.core();
+        // Without threads nobody would be left to run the calls that keep the runtime.
+        auto kept = core->zero_thread() ? std::nullopt : std::optional{runtime_};
+        return {
+            made.release(),
+            [core = core, kept = std::move(kept)](service::HttpContext* last) mutable {
+                std::unique_ptr<service::HttpContext> owned{last};
+                auto const on = std::move(core);
+                auto own = std::exchange(kept, std::nullopt);
+                if (!service::reaches_loop(*on)) return;
+                on->scheduler().post([owned = std::move(owned), own = std::move(own)]() mutable {
+                    owned.reset();
+                    own.reset();
+                });
+            }};
+    }
+
+    // Released last: as the last handle it ends the loop.
     Runtime runtime_;
     std::shared_ptr<service::HttpContext> context_{};
     TracePropagator propagator_{};

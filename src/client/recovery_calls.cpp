@@ -217,7 +217,7 @@ void RecoverCall::give_up(Error const& error) {
                       std::to_string(machine_.attempt()) + ": " + details.message;
     details.stopped = RetryEnd::attempts_spent;
     Error const reason{std::move(details)};
-    core_->log(LogLevel::error, reason.what());
+    core_->log(LogLevel::debug, reason.what());  // the caller is told by the future
     auto exhausted = event(RecoveryEvent::Kind::exhausted);
     exhausted.error = reason;
     core_->tell(std::move(exhausted));

@@ -462,6 +462,7 @@ ResolvedOptions resolve(ClientOptions const& options, Environment const& environ
     auto level = options.log_level;
     if (!level) level = parse_log_level(lower(trim(variable(environment, "TINKER_LOG"))));
     http.log = options.log;
+    http.own_log = static_cast<bool>(options.log);
     if (level) {
         // The runtime's sink keeps to the runtime's level; a level of its own needs a sink.
         if (!http.log) http.log = stderr_log();

@@ -7,6 +7,7 @@
 #include "client/resolved_options.hpp"
 #include "client/sampling_impl.hpp"
 #include "client/service_impl.hpp"
+#include "client/shared_transport.hpp"
 #include "client/tinker_path.hpp"
 #include "client/training_impl.hpp"
 #include "client/training_start.hpp"
@@ -342,14 +343,17 @@ SamplingClient from_sampler_handle(std::string const& handle, RetryConfig retry,
     auto const runtime = options.runtime ? *options.runtime : Runtime::shared();
     auto const resolved = client::resolve(options, client::process_environment());
     auto transport = options.transport;
-    if (!transport) transport = net_transport(runtime, resolved.net);
+    auto const config = client::holder_config(resolved);
+    if (!transport) {
+        transport = client::shared_transport(runtime, client::transport_key(resolved, config));
+    }
     service::SamplerPlan plan;
     plan.sampling_session_id = std::move(snapshot.sampling_session_id);
     plan.copy = true;
     plan.retry = std::move(retry);
     plan.record_stability_info = snapshot.record_stability_info;
-    auto core = client::make_core(runtime, client::holder_config(resolved), resolved,
-                                  service::HolderKind::shadow, transport, snapshot.session, {});
+    auto core = client::make_core(runtime, config, resolved, service::HolderKind::shadow, transport,
+                                  snapshot.session, {});
     return SamplingClient{std::make_shared<SamplingClient::Impl>(
         runtime, service::Sampler::make(std::move(core), std::move(plan)),
         resolved.trace_propagator)};

@@ -7,6 +7,7 @@
 #include "client/http_order.hpp"
 #include "client/request_operation.hpp"
 #include "client/resolved_options.hpp"
+#include "client/shared_transport.hpp"
 
 #include <memory>
 #include <mutex>
@@ -25,7 +26,11 @@ public:
           resolved_{client::resolve(options, client::process_environment())},
           config_{client::holder_config(resolved_)},
           transport_{std::move(options.transport)} {
-        if (!transport_) transport_ = net_transport(runtime_, resolved_.net);
+        runtime_.core()->refuse_if_inherited();
+        if (!transport_) {
+            transport_ =
+                client::shared_transport(runtime_, client::transport_key(resolved_, config_));
+        }
     }
 
     using Shared = std::shared_ptr<service::SamplingShared>;
@@ -35,6 +40,7 @@ public:
     Shared sessionless() { return get(sessionless_, service::HolderKind::sessionless); }
     /// One that asks with somebody else's credential. It lives as long as it is used.
     Shared sessionless_with(std::string token) {
+        runtime_.core()->refuse_if_inherited();
         auto config = config_;
         config.credentials = {.api_key = std::move(token)};
         auto core = client::make_core(runtime_, config, resolved_, service::HolderKind::sessionless,
@@ -47,6 +53,7 @@ public:
     }
     /// All but the session's that calls have needed so far.
     std::vector<Shared> sessionless_cores() {
+        runtime_.core()->refuse_if_inherited();
         std::scoped_lock const lock{mutex_};
         std::vector<Shared> cores;
         if (sessionless_) cores.push_back(sessionless_);
@@ -75,6 +82,7 @@ public:
     }
 
     Future<void> close(std::optional<service::Finish> finish) {
+        runtime_.core()->refuse_if_inherited();
         Shared session;
         {
             std::scoped_lock const lock{mutex_};
@@ -94,6 +102,7 @@ public:
 
 private:
     Shared get(Shared& slot, service::HolderKind kind) {
+        runtime_.core()->refuse_if_inherited();  // before a lock that nobody here may hold
         std::scoped_lock const lock{mutex_};
         if (!slot) {
             slot = client::make_core(runtime_, config_, resolved_, kind, transport_, std::nullopt,

@@ -16,6 +16,7 @@ target_sources(tinkxx PRIVATE
     client/sampling_client.cpp
     client/send_operation.cpp
     client/service_client.cpp
+    client/shared_transport.cpp
     client/stream_call.cpp
     client/stream_operation.cpp
     client/training_call.cpp

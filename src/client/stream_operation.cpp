@@ -79,8 +79,12 @@ void StreamOperation::finish(Result<HttpResponse> result) {
 }
 
 void StreamOperation::drain_later() {
-    // If the runtime drops this unrun, the promise ends with the operation.
-    context_->runtime().run_callback([operation = shared_from_this()] { operation->drain(); });
+    // If the runtime shuts down, the promise ends with the operation.
+    context_->runtime().run_callback([operation = shared_from_this()] { operation->drain(); },
+                                     [operation = shared_from_this()](Error error) {
+                                         operation->promise_.set_error(std::move(error));
+                                         operation->stop();
+                                     });
 }
 
 void StreamOperation::drain() {

@@ -82,16 +82,19 @@ void TrainingCall::read(std::vector<service::FutureResult> results,
     if (bytes <= decode_on_loop_bytes) return done(work(results));
     set_stage(Stage::decoding, "its long result is being read");
     auto self = shared_from_this();
-    shared().http().runtime().run_callback([this, self = std::move(self), work = std::move(work),
-                                            done = std::move(done),
-                                            results = std::move(results)]() mutable {
-        auto made = std::make_shared<Made>(work(results));
-        scheduler().post([this, self = std::move(self), done = std::move(done), made] {
-            if (!under_way()) return;
-            set_stage(std::nullopt);
-            done(std::move(*made));
+    shared().http().runtime().run_callback(
+        [this, self, work = std::move(work), done = std::move(done),
+         results = std::move(results)]() mutable {
+            auto made = std::make_shared<Made>(work(results));
+            scheduler().post([this, self = std::move(self), done = std::move(done), made] {
+                if (!under_way()) return;
+                set_stage(std::nullopt);
+                done(std::move(*made));
+            });
+        },
+        [this, self](Error const& error) {
+            if (under_way()) fail(named(error));
         });
-    });
 }
 
 /// A call of a model that makes one pass.

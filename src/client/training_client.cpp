@@ -76,6 +76,7 @@ TrainingClient TrainingClient::with(CallOptions call) const {
 std::optional<ErrorDetails> TrainingClient::Impl::problem(std::shared_ptr<Impl const> const& impl,
                                                           std::string_view operation) {
     if (!impl) return without_model(operation);
+    impl->runtime.core()->refuse_if_inherited();
     if (impl->call.deadline.count() < 0) {
         auto const ms = std::to_string(impl->call.deadline.count());
         return invalid(operation, "CallOptions::deadline", ms + " ms",

@@ -58,8 +58,10 @@ Server::Server(ServerOptions options, Runtime const& runtime)
     // The deleter posts: the last handle may go anywhere, and all of the core belongs to the loop.
     // A loop that is gone destroys the task, and so the core.
     shared_->core = std::shared_ptr<Core>{
-        made->release(),
-        [on](Core* last) { on->scheduler().post([owned = std::unique_ptr<Core>{last}] {}); }};
+        made->release(), [on = on](Core* last) mutable {
+            auto const core = std::move(on);  // not held for those who hold the server weakly
+            core->scheduler().post([owned = std::unique_ptr<Core>{last}] {});
+        }};
     on->scheduler().post([core = std::weak_ptr<Core>{shared_->core}] {
         if (auto const still = core.lock()) still->start();
     });
@@ -69,8 +71,9 @@ std::shared_ptr<Transport> Server::transport() const {
     auto const on = shared_->runtime;
     auto* const raw = new LocalTransport{on->scheduler(), shared_->core};
     std::shared_ptr<Transport> shared{
-        raw, [on](LocalTransport* last) {
-            on->scheduler().post([owned = std::unique_ptr<LocalTransport>{last}] {});
+        raw, [on = on](LocalTransport* last) mutable {
+            auto const core = std::move(on);
+            core->scheduler().post([owned = std::unique_ptr<LocalTransport>{last}] {});
         }};
     on->scheduler().post([on, raw, alive = std::weak_ptr<Transport>{shared}] {
         if (alive.lock()) on->add(*raw);
@@ -95,6 +98,7 @@ void Server::stop(std::chrono::nanoseconds limit) const {
         done->told.notify_all();
     };
     auto const& on = shared_->runtime;
+    on->refuse_if_inherited();
     if (!on->zero_thread() && on->on_sdk_thread()) {
         Error{ErrorDetails{.kind = ErrorKind::usage,
                            .message =

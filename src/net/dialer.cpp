@@ -5,6 +5,7 @@
 #include "base/ascii.hpp"
 #include "base/event_loop.hpp"
 #include "net/connecting_socket.hpp"
+#include "net/descriptors.hpp"
 #include "net/prefixed_stream.hpp"
 #include "net/proxy.hpp"
 #include "net/resolver.hpp"
@@ -179,6 +180,14 @@ private:
     /// The last thing that any path does: the owner may destroy this.
     void succeed();
     void fail(FailureKind kind, std::string message, bool permanent = false);
+    void fail_without_descriptor(std::string message) {
+        scarce_ = true;
+        fail(FailureKind::connect, std::move(message));
+    }
+    void give_up(DialFailure failure) {
+        scarce_ ? owner_.on_no_descriptor(std::move(failure.message))
+                : owner_.on_dial_failed(std::move(failure));
+    }
     void fail_proxy(std::string_view what, bool permanent = false) {
         fail(FailureKind::proxy, "the proxy " + proxy_->display() + ": " + std::string{what},
              permanent);
@@ -192,6 +201,7 @@ private:
     Phase phase_{Phase::connecting};
     bool starting_{true};
     bool asked_again_{false};
+    bool scarce_{false};                  // it failed for want of a file descriptor
     std::optional<DialFailure> failure_;  // found while starting
 
     std::vector<Attempt> attempts_;
@@ -218,6 +228,10 @@ void DialImpl::look_up() {
 void DialImpl::on_answer(Resolver::Answer const& answer) {
     auto& known = dialer_.known_hosts;
     if (answer.addresses.empty()) {
+        if (answer.no_descriptor) {
+            return fail_without_descriptor("cannot resolve '" + asked_host() +
+                                           "': " + answer.error);
+        }
         bool const unknown = answer.unknown && !known.contains(asked_host());
         if (unknown && !std::exchange(asked_again_, true)) {
             dialer_.loop.arm(*this, dialer_.loop.now() + before_asking_again, Precision::exact);
@@ -279,6 +293,8 @@ void DialImpl::on_attempt(std::size_t index, int code) {
 
 void DialImpl::fail_attempts() {
     std::string text;
+    bool const scarce = std::ranges::any_of(
+        attempts_, [](Attempt const& each) { return is_descriptor_shortage(each.error); });
     for (std::size_t i = 0; i < attempts_.size(); ++i) {
         if (i == most_addresses_in_message) {
             text += "; and " + std::to_string(attempts_.size() - i) + " more";
@@ -289,13 +305,18 @@ void DialImpl::fail_attempts() {
         if (address != origin_.host || proxy_ != nullptr) text += address + ": ";
         text += system_text(attempts_[i].error);
     }
+    if (scarce) {
+        auto const& host = proxy_ != nullptr ? proxy_->host : origin_.host;
+        auto const port = proxy_ != nullptr ? proxy_->port : origin_.port;
+        return fail_without_descriptor("cannot connect to " + host_port(host, port) + ": " + text);
+    }
     if (proxy_ != nullptr) return fail_proxy("cannot connect to it: " + text);
     fail(FailureKind::connect,
          "cannot connect to " + host_port(origin_.host, origin_.port) + ": " + text);
 }
 
 void DialImpl::on_time() {
-    if (failure_) return owner_.on_dial_failed(*std::exchange(failure_, std::nullopt));
+    if (failure_) return give_up(*std::exchange(failure_, std::nullopt));
     if (attempts_.empty() && phase_ == Phase::connecting) return look_up();
     if (phase_ == Phase::connecting && started_ < attempts_.size()) start_attempt();
 }
@@ -452,7 +473,7 @@ void DialImpl::fail(FailureKind kind, std::string message, bool permanent) {
         failure_ = std::move(failure);
         dialer_.loop.arm(*this, dialer_.loop.now(), Precision::exact);
     } else {
-        owner_.on_dial_failed(std::move(failure));
+        give_up(std::move(failure));
     }
 }
 

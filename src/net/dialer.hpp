@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace tinkxx::base {
 class EventLoop;
@@ -32,6 +33,10 @@ class DialOwner {
 public:
     virtual void on_connected(std::unique_ptr<Stream> stream) = 0;
     virtual void on_dial_failed(DialFailure failure) = 0;
+    /// In place of the above, if it failed for want of a file descriptor: the peer is not at fault.
+    virtual void on_no_descriptor(std::string message) {
+        on_dial_failed({.kind = FailureKind::connect, .message = std::move(message)});
+    }
 
 protected:
     ~DialOwner() = default;

@@ -225,6 +225,7 @@ void Exchange::time_out() {
     Seen const reached = connection != nullptr ? connection->seen(*this) : Seen::no;
     auto const in = phase_;
     bool const no_connection = pool != nullptr && !pool->has_connection();
+    bool const starved = pool != nullptr && pool->starved();
     leave_connection(true);
     if (now >= total_deadline_) {
         fail(FailureKind::total_timeout, what + ": not finished" + within(limits.total), reached);
@@ -235,7 +236,9 @@ void Exchange::time_out() {
         } else {
             fail(FailureKind::pool_timeout,
                  what + ": no free connection" + within(limits.pool) +
-                     "; raise NetOptions::max_http1_connections or send fewer at once",
+                     (starved ? "; the process is out of file descriptors, raise the limit "
+                                "(ulimit -n)"
+                              : "; raise NetOptions::max_http1_connections or send fewer at once"),
                  Seen::no);
         }
     } else if (in == Phase::sending) {

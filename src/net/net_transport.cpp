@@ -1,5 +1,6 @@
 #include <tinkxx/net_transport.hpp>
 
+#include "net/descriptors.hpp"
 #include "net/transport_core.hpp"
 
 #include <algorithm>
@@ -46,10 +47,11 @@ NetOptions checked(NetOptions options) {
 }  // namespace
 
 NetTransport::NetTransport(base::EventLoop& loop, NetOptions options,
-                           std::unique_ptr<Connector> connector)
+                           std::unique_ptr<Connector> connector, OnShortage on_shortage)
     : loop_{loop},
       options_{checked(std::move(options))},
       connector_{std::move(connector)},
+      on_shortage_{std::move(on_shortage)},
       read_buffer_(read_buffer_bytes) {}
 
 NetTransport::~NetTransport() {
@@ -137,6 +139,16 @@ void NetTransport::fail_all(FailureKind kind, std::string const& why) {
             exchange->fail(kind, why, seen);
         }
     }
+}
+
+bool NetTransport::no_descriptor(std::string const& failure) {
+    if (on_shortage_) on_shortage_(failure);
+    for (auto& [key, site] : sites_) {
+        for (auto& pool : site->pools) {
+            if (pool && pool->spare_one()) return true;
+        }
+    }
+    return false;
 }
 
 NetStats NetTransport::stats() const noexcept {
@@ -254,15 +266,24 @@ std::shared_ptr<Transport> net_transport(Runtime const& runtime, NetOptions opti
                           "transport"}}
             .raise();
     }
+    core->refuse_if_inherited();
     auto connector = std::make_unique<net::Dialer>(*loop, options);
-    auto transport =
-        std::make_unique<net::NetTransport>(*loop, std::move(options), std::move(connector));
+    auto transport = std::make_unique<net::NetTransport>(
+        *loop, std::move(options), std::move(connector),
+        [weak = std::weak_ptr{core}](std::string const& failure) {
+            auto const on = weak.lock();
+            if (!on) return;
+            auto line = on->part<net::ShortageNote>()->line(failure, on->scheduler().now());
+            if (line) on->log(LogLevel::warning, *std::move(line));
+        });
     auto* const raw = transport.get();
     // The deleter posts: the last handle may go anywhere, even inside one of its own callbacks,
     // and sockets belong to the loop. A loop that is gone destroys the task, and so the transport.
+    // It lets go of the core: those who hold the transport weakly hold the deleter.
     std::shared_ptr<Transport> shared{
-        transport.release(), [core](net::NetTransport* last) {
-            core->scheduler().post([owned = std::unique_ptr<net::NetTransport>{last}] {});
+        transport.release(), [core = core](net::NetTransport* last) mutable {
+            auto const on = std::move(core);
+            on->scheduler().post([owned = std::unique_ptr<net::NetTransport>{last}] {});
         }};
     core->scheduler().post([core, raw, alive = std::weak_ptr<Transport>{shared}] {
         if (alive.lock()) core->add(*raw);

@@ -95,6 +95,7 @@ public:
         pool_.opened(*this, std::move(stream));
     }
     void on_dial_failed(DialFailure failure) override { pool_.open_failed(*this, failure); }
+    void on_no_descriptor(std::string message) override { pool_.no_descriptor(*this, message); }
     void on_time() override {
         pool_.open_failed(
             *this, {.kind = FailureKind::connect_timeout,
@@ -294,6 +295,7 @@ void Pool::drop(Opening& opening) noexcept {
 void Pool::opened(Opening& opening, std::unique_ptr<Stream> stream) {
     drop(opening);
     failures_in_row_ = 0;
+    starved_ = false;
     ++opened_count_;
     bool const http2 =
         version_ == HttpVersion::http2 ||
@@ -313,11 +315,31 @@ void Pool::opened(Opening& opening, std::unique_ptr<Stream> stream) {
 /// True if other connections, open or on their way, serve those who wait.
 bool Pool::others_remain() noexcept {
     if (connections_.empty() && openings_.empty()) return false;
-    // Try for more of them after a while.
-    auto const pause = std::chrono::milliseconds{50 << std::min(failures_in_row_, 5)};
+    pause_openings(std::chrono::milliseconds{50 << std::min(failures_in_row_, 5)});
     ++failures_in_row_;
+    return true;
+}
+
+/// Tries for more connections after a while.
+void Pool::pause_openings(std::chrono::milliseconds pause) noexcept {
     no_opening_before_ = transport_.loop().now() + pause;
     transport_.loop().at_turn_end(*this);
+}
+
+/// Nobody is at fault whom a failure would tell anything: those who wait go on waiting.
+void Pool::no_descriptor(Opening& opening, std::string const& message) {
+    drop(opening);
+    starved_ = true;
+    // A try costs a system call, so that there is no need to be patient; what was given up has its
+    // descriptor until the end of the turn.
+    bool const given_up = transport_.no_descriptor(message);
+    pause_openings(std::chrono::milliseconds{given_up ? 1 : 50});
+}
+
+bool Pool::spare_one() {
+    auto* const idle = waiting_count_ == 0 ? with_room_.least() : nullptr;
+    if (idle == nullptr || idle->load > 0) return false;
+    idle->close(FailureKind::closed, "its file descriptor is needed elsewhere");
     return true;
 }
 

@@ -75,7 +75,12 @@ public:
     /// The server wants HTTP/1.1 for this origin.
     void fall_back_to_http1() noexcept;
 
-    [[nodiscard]] bool has_connection() const noexcept { return ready_ > 0; }
+    /// Or will have one once there is a descriptor for it.
+    [[nodiscard]] bool has_connection() const noexcept { return ready_ > 0 || starved_; }
+    /// Whether it could not open one for want of a file descriptor.
+    [[nodiscard]] bool starved() const noexcept { return starved_; }
+    /// Closes one that carries nothing, if nobody waits here; true if there was one.
+    bool spare_one();
     /// When it lost the last one.
     [[nodiscard]] TimePoint bare_since() const noexcept { return bare_since_; }
     [[nodiscard]] bool unused() const noexcept;
@@ -99,7 +104,9 @@ private:
     [[nodiscard]] bool more_would_help() noexcept;
     void opened(Opening& opening, std::unique_ptr<Stream> stream);
     void open_failed(Opening& opening, DialFailure const& failure);
+    void no_descriptor(Opening& opening, std::string const& message);
     [[nodiscard]] bool others_remain() noexcept;
+    void pause_openings(std::chrono::milliseconds pause) noexcept;
     void drop(Opening& opening) noexcept;
 
     NetTransport& transport_;
@@ -122,6 +129,7 @@ private:
     std::uint16_t stream_limit_{LoadIndex::max_load};
     bool stream_limit_zero_{false};
     int failures_in_row_{0};
+    bool starved_{false};
     TimePoint no_opening_before_{};
     /// Since when it is watched whether the loop has time for more connections, and how long it had
     /// slept until then.

@@ -1,6 +1,7 @@
 #include "net/resolver.hpp"
 
 #include "base/event_loop.hpp"
+#include "net/descriptors.hpp"
 #include "net/socket_stream.hpp"
 
 #include <netdb.h>
@@ -48,6 +49,8 @@ Resolver::Answer look_up_now(std::string const& host) {
     if (code != 0) {
         answer.error = code == EAI_SYSTEM ? system_text(system_code) : ::gai_strerror(code);
         answer.unknown = says_unknown(code);
+        // It opens files and sockets, and does not always say that it could not.
+        answer.no_descriptor = descriptors_are_short();
         return answer;
     }
     for (auto const* entry = list; entry != nullptr; entry = entry->ai_next) {

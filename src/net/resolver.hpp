@@ -27,6 +27,7 @@ public:
         std::string error{};  ///< why there are none
         /// Those who were asked know of no such host; they may not have been reached otherwise.
         bool unknown{false};
+        bool no_descriptor{false};  ///< for want of a file descriptor
     };
     /// One who asked. Destroying it withdraws the question.
     class Asker : public boost::intrusive::list_base_hook<

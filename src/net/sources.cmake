@@ -1,6 +1,7 @@
 target_sources(tinkxx PRIVATE
     net/connecting_socket.cpp
     net/content_decoder.cpp
+    net/descriptors.cpp
     net/dialer.cpp
     net/exchange.cpp
     net/header_block.cpp

@@ -5,6 +5,7 @@
 #include <tinkxx/error.hpp>
 
 #include "base/event_loop.hpp"
+#include "base/runtime_core.hpp"
 #include "net/url.hpp"
 
 #include <openssl/bio.h>
@@ -587,7 +588,11 @@ long TlsStreamImpl::bio_control(BIO* bio, int command, long, void*) {
 }  // namespace
 
 std::shared_ptr<TlsContext> TlsContext::make(TlsOptions const& options) {
-    return std::make_shared<TlsContextImpl>(options);
+    auto made = std::make_shared<TlsContextImpl>(options);
+    // OpenSSL cleans up with the process, and no thread may use it after that.
+    static bool const at_exit = (detail::end_runtimes_with_process(), true);
+    (void)at_exit;
+    return made;
 }
 
 }  // namespace tinkxx::net

@@ -13,6 +13,7 @@
 #include <tinkxx/net_transport.hpp>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <random>
 #include <span>
@@ -37,8 +38,12 @@ class NetTransport final : public Transport,
                            private base::TurnEnd,
                            private Timer {
 public:
+    /// Given what went wrong for want of a file descriptor.
+    using OnShortage = std::function<void(std::string const& failure)>;
+
     /// Throws `ValidationError` for options that cannot work.
-    NetTransport(base::EventLoop& loop, NetOptions options, std::unique_ptr<Connector> connector);
+    NetTransport(base::EventLoop& loop, NetOptions options, std::unique_ptr<Connector> connector,
+                 OnShortage on_shortage = {});
     ~NetTransport() override;
 
     Call start(Request request, ReplySink& sink) override;
@@ -64,6 +69,9 @@ public:
     Pool& pool_of(Site& site, Purpose purpose);
     [[nodiscard]] bool draining() const noexcept { return draining_; }
 
+    /// A connection could not be opened for want of a file descriptor: says so, and gives up one
+    /// that nothing uses, if there is one.
+    bool no_descriptor(std::string const& failure);
     /// Ends `exchange` at the end of this turn.
     void fail_later(Call call, DialFailure failure);
     void resume_later(Exchange& exchange);
@@ -96,6 +104,7 @@ private:
     base::EventLoop& loop_;
     NetOptions options_;
     std::unique_ptr<Connector> connector_;
+    OnShortage on_shortage_;
     HeaderCache header_cache_;
     std::vector<char> read_buffer_;
     std::string spare_output_;

@@ -1,5 +1,6 @@
 // Our client and our server, over loopback.
 #include <tinkxx/local/listen.hpp>
+#include <tinkxx/local/service_client.hpp>
 #include <tinkxx/tinkxx.hpp>
 
 #include "support/processes.hpp"
@@ -10,8 +11,10 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace tinkxx::local {
@@ -144,6 +147,41 @@ TEST(LocalServerOnSockets, ClosesWithItsLastHandle) {
     }
     server.stop();  // and so the loop has closed what was let go before
     EXPECT_FALSE(test::connect_to_loopback(test::Family::ipv4, port));
+}
+
+TEST(EmbeddedServer, CallsUnderWayNeedNoHandle) {
+    test::TemporaryFolder const home;
+    Future<SampleResponse> pending;
+    std::weak_ptr<tinkxx::detail::RuntimeCore> runtime;
+    {
+        auto const service =
+            service_client(options(home / "home"), ClientOptions{.telemetry = false});
+        runtime = service.runtime().core();
+        pending = service.create_sampling_client(model).sample(ModelInput::from_tokens({1, 2}),
+                                                               {.max_tokens = 64});
+    }
+    auto const result = pending.result();
+    EXPECT_TRUE(result) << result.error().what();
+    pending = {};
+    // The server ends with the call, and lets go of its home.
+    while (!runtime.expired()) std::this_thread::yield();
+}
+
+TEST(EmbeddedServer, CallsUnderWayNeedNoHandleOnARuntimeThatTheCallerRuns) {
+    test::TemporaryFolder const home;
+    Runtime runtime{RuntimeOptions{.threads = 0}};
+    Future<SampleResponse> pending;
+    {
+        ClientOptions client;
+        client.telemetry = false;
+        client.runtime = runtime;
+        auto const service = service_client(options(home / "home"), std::move(client));
+        pending = service.create_sampling_client(model).sample(ModelInput::from_tokens({1, 2}),
+                                                               {.max_tokens = 64});
+    }
+    auto const result = pending.result();
+    EXPECT_TRUE(result) << result.error().what();
+    runtime.shutdown();
 }
 
 }  // namespace

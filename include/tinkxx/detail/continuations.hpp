@@ -3,6 +3,7 @@
 // The continuations behind `then`, `when_all` and flattening. Included by <tinkxx/future.hpp>.
 
 #include <tinkxx/detail/future_state.hpp>
+#include <tinkxx/detail/process.hpp>
 #include <tinkxx/result.hpp>
 
 #include <atomic>
@@ -188,6 +189,10 @@ public:
         }
     }
     void drop() noexcept override { delete this; }
+    void refused(StateBase& base) noexcept override {
+        if (process_ends()) return drop();  // what `fn` uses may be gone with `main`
+        run(base);
+    }
 
 private:
     Promise<U> promise_;
@@ -220,6 +225,14 @@ public:
         }
     }
     void drop() noexcept override { delete this; }
+    void refused(StateBase& base) noexcept override {
+        if (process_ends()) return drop();
+        try {
+            run(base);
+        } catch (...) {
+            // The runtime that would log it is shut down.
+        }
+    }
 
 private:
     Fn fn_;

@@ -2,6 +2,7 @@
 
 #include <tinkxx/detail/blocks.hpp>
 #include <tinkxx/detail/call_context.hpp>
+#include <tinkxx/detail/process.hpp>
 #include <tinkxx/detail/unique_function.hpp>
 #include <tinkxx/error.hpp>
 
@@ -50,8 +51,10 @@ public:
 
     /// `state` is complete, and lives until this returns.
     virtual void run(StateBase& state) = 0;
-    /// It will never be run: the runtime is shut down.
+    /// It will never be run, since `state` is not completed.
     virtual void drop() noexcept = 0;
+    /// In place of `run`, where the executor does not take it: the runtime is shut down, say.
+    virtual void refused(StateBase& /*state*/) noexcept { drop(); }
 
 protected:
     virtual ~Continuation() = default;
@@ -106,6 +109,10 @@ public:
     /// Null if it is complete with a value. Only once ready.
     [[nodiscard]] Error const* error() const noexcept { return error_.get(); }
     [[nodiscard]] std::shared_ptr<CallContext> context() const;
+    /// Whether it belongs to a runtime of the parent process: nobody here will complete it.
+    [[nodiscard]] bool inherited() const noexcept {
+        return born_ != forks() && context_ != nullptr;
+    }
     /// Takes `context` if it has none.
     void adopt(std::shared_ptr<CallContext> context);
 
@@ -130,6 +137,7 @@ private:
     Waiter* waiters_{};
     std::atomic<Phase> phase_{Phase::pending};
     bool cancelled_{false};
+    std::uint32_t const born_{forks()};
 };
 
 template <class T>

@@ -18,7 +18,7 @@ namespace tinkxx::local {
 }
 
 /// A server within this process and its client: no port, no key, no network. The server ends with
-/// the last handle that was made from the client.
+/// the last handle that was made from the client, and the last call that is under way.
 ///
 ///     auto service = tinkxx::local::service_client(
 ///         {.models = {{.name = "tinkxx/tiny", .folder = "models/tiny", .byte_level = true}}});

@@ -251,12 +251,16 @@ void FuturePoll::classify(std::string content_type, std::string body) {
     classification_->content_type = std::move(content_type);
     classification_->body = std::move(body);
     auto& runtime = around_->http().runtime();
-    runtime.run_callback([job = classification_, core = runtime.shared_from_this()] {
-        job->answer = classified(job->content_type, job->body);
-        core->scheduler().post([job] {
-            if (job->owner != nullptr) job->owner->on_classified();
+    runtime.run_callback(
+        [job = classification_, core = runtime.shared_from_this()] {
+            job->answer = classified(job->content_type, job->body);
+            core->scheduler().post([job] {
+                if (job->owner != nullptr) job->owner->on_classified();
+            });
+        },
+        [job = classification_](Error const& error) {
+            if (job->owner != nullptr) job->owner->fail(error.details());
         });
-    });
 }
 
 void FuturePoll::on_classified() {

@@ -204,4 +204,8 @@ void HttpContext::close() noexcept {
 
 void HttpContext::on_shutdown() noexcept { close(); }
 
+std::size_t HttpContext::calls_under_way() const noexcept {
+    return speaks_for_calls_ && !config_.own_log && logs(LogLevel::warning) ? open_calls_ : 0;
+}
+
 }  // namespace tinkxx::service

@@ -37,6 +37,8 @@ struct HttpConfig {
     std::vector<std::shared_ptr<Observer>> observers{};
     /// Empty: the runtime's.
     LogSink log{};
+    /// Whether that is the caller's: then the library writes nowhere else.
+    bool own_log{false};
     LogLevel log_level{LogLevel::warning};
     bool dump{false};
     Scrubber scrubber{};
@@ -104,6 +106,8 @@ public:
     [[nodiscard]] std::string take_text(std::size_t bytes);
     void give_text(std::string&& text) noexcept;
 
+    /// Its calls are what callers wait for, and not steps of something else. Before the first.
+    void speak_for_calls() noexcept { speaks_for_calls_ = true; }
     /// Ends all calls with a cancellation error, and every later one too.
     void close() noexcept;
     /// Whether calls can be made: false once closed or the runtime shuts down.
@@ -115,6 +119,7 @@ private:
     void attach(HttpCall& call);
     void detach(HttpCall& call) noexcept;
     void on_shutdown() noexcept override;
+    [[nodiscard]] std::size_t calls_under_way() const noexcept override;
     Random& random();
     void write(LogLevel level, std::string line) const;
     void write_dump(std::string line) const;
@@ -144,6 +149,7 @@ private:
     HttpCall* newest_{nullptr};
     std::size_t open_calls_{0};
     bool resident_{false};
+    bool speaks_for_calls_{false};
     bool closed_{false};
 };
 

@@ -121,8 +121,11 @@ std::optional<TimePoint> RetryHandler::stuck_at() const noexcept {
     return last_progress_ + timeouts_.begin()->first;
 }
 
-bool RetryHandler::retryable(RetryConfig const& config, Error const& error) {
-    if (never_repeated(error.kind()) || cannot_heal(error)) return false;
+namespace {
+
+bool is_retryable(RetryConfig const& config, Error const& error) {
+    if (never_repeated(error.kind())) return false;
+    if (cannot_heal(error)) return false;
     if (std::ranges::find(config.retryable_errors, error.kind()) != config.retryable_errors.end()) {
         return true;
     }
@@ -131,7 +134,26 @@ bool RetryHandler::retryable(RetryConfig const& config, Error const& error) {
         config.retryable_statuses.contains(*error.http_status())) {
         return true;
     }
-    return config.retry_if && (*config.retry_if)(error);
+    return config.retry_if && *config.retry_if && (*config.retry_if)(error);
+}
+
+}  // namespace
+
+bool RetryHandler::retryable(RetryConfig const& config, Error const& error) {
+    return classify(config, error).retry;
+}
+
+RetryVerdict RetryHandler::classify(RetryConfig const& config, Error const& error) {
+    try {
+        if (!is_retryable(config, error)) return {.end = RetryEnd::permanent};
+    } catch (std::exception const& thrown) {
+        return {.end = RetryEnd::permanent,
+                .note = std::string{"RetryConfig::retry_if threw: "} + thrown.what()};
+    } catch (...) {
+        return {.end = RetryEnd::permanent,
+                .note = "RetryConfig::retry_if threw something that is no std::exception"};
+    }
+    return {.retry = true, .end = RetryEnd::none};
 }
 
 RetryVerdict RetryHandler::within_limits(RetryConfig const& config, RetryHandler* handler,
@@ -161,7 +183,7 @@ void RetryHandler::count(Error const& error) {
 
 RetryVerdict RetryHandler::judge(RetryConfig const& config, Error const& error,
                                  RetryCount const& count, double chance) {
-    if (!retryable(config, error)) return {.end = RetryEnd::permanent};
+    if (auto verdict = classify(config, error); !verdict.retry) return verdict;
     auto const delay = retry_delay(config, count.attempt - 1, chance);
     auto verdict = within_limits(config, this, count, delay, scheduler_.now());
     if (verdict.retry) ++retries_;

@@ -122,6 +122,7 @@ public:
                                      RetryCount const& count, double chance);
     /// Takes note of an error, for the progress lines.
     void count(Error const& error);
+    /// R-RETRY-20. An error is final if `retry_if` throws.
     [[nodiscard]] static bool retryable(RetryConfig const& config, Error const& error);
     /// Whether the limits of a call allow another request after `delay`, and pays for it if they do
     /// (R-RETRY-17, 23). `handler` may be null.
@@ -138,6 +139,7 @@ public:
 
 private:
     friend class HandledCall;
+    [[nodiscard]] static RetryVerdict classify(RetryConfig const& config, Error const& error);
     void entered(HandledCall& call);
     void left(HandledCall& call, bool success) noexcept;
     void watch();

@@ -89,12 +89,13 @@ Result<SampleResponse> decode_body(std::string_view body, bool protobuf) {
 }  // namespace
 
 CallOptions const& SampleOrder::call() const noexcept {
-    static CallOptions const none{};
+    static auto const& none =
+        *new CallOptions{};  // never destroyed: samples may end with the process
     return extras ? extras->call : none;
 }
 
 Headers const& SampleOrder::headers() const noexcept {
-    static Headers const none{};
+    static auto const& none = *new Headers{};
     return extras ? extras->headers : none;
 }
 
@@ -169,7 +170,7 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
 };
 
 std::string const& SampleOperation::request_id() const noexcept {
-    static std::string const none;
+    static auto const& none = *new std::string;
     return dispatched_ ? dispatched_->request_id : none;
 }
 
@@ -350,12 +351,15 @@ bool SampleOperation::encode() {
         return true;
     }
     // The order is left alone until the tail comes back: the operation keeps both alive.
-    sampler_->runtime().run_callback([operation = shared_from_this(), stability, members] {
-        auto tail = encode_tail(operation->order_, stability, members);
-        auto& scheduler = operation->sampler_->scheduler();
-        scheduler.post(
-            [operation, tail = std::move(tail)]() mutable { operation->encoded(std::move(tail)); });
-    });
+    sampler_->runtime().run_callback(
+        [operation = shared_from_this(), stability, members] {
+            auto tail = encode_tail(operation->order_, stability, members);
+            auto& scheduler = operation->sampler_->scheduler();
+            scheduler.post([operation, tail = std::move(tail)]() mutable {
+                operation->encoded(std::move(tail));
+            });
+        },
+        [operation = shared_from_this()](Error error) { operation->not_done(error); });
     return false;
 }
 
@@ -565,14 +569,21 @@ void SampleOperation::decode(FutureResult result) {
     }
     dispatched_->drop_request();
     enter_stage(Stage::decoding);
-    sampler_->runtime().run_callback([operation = shared_from_this(), result = std::move(result)] {
-        auto response = decode_body(result.view(), result.protobuf);
-        auto& scheduler = operation->sampler_->scheduler();
-        scheduler.post(
-            [operation, response = std::move(response), protobuf = result.protobuf]() mutable {
-                if (!operation->finished_) operation->decoded(std::move(response), protobuf);
-            });
-    });
+    sampler_->runtime().run_callback(
+        [operation = shared_from_this(), result = std::move(result)] {
+            auto response = decode_body(result.view(), result.protobuf);
+            auto& scheduler = operation->sampler_->scheduler();
+            scheduler.post(
+                [operation, response = std::move(response), protobuf = result.protobuf]() mutable {
+                    if (!operation->finished_) operation->decoded(std::move(response), protobuf);
+                });
+        },
+        [operation = shared_from_this()](Error error) { operation->not_done(error); });
+}
+
+/// What was to be written or read elsewhere was not.
+void SampleOperation::not_done(Error const& error) {
+    if (!finished_) attempt_failed(named(error));
 }
 
 void SampleOperation::decoded(Result<SampleResponse> response, bool protobuf) {
@@ -625,7 +636,8 @@ void SampleOperation::attempt_failed(Error error) {
             told.error = error;
             sampler_->tell(&Observer::on_attempt_failed, std::move(told));
         }
-        sampler_->log(LogLevel::error,
+        // The caller is told by the future.
+        sampler_->log(LogLevel::debug,
                       std::string{order_.operation} + " failed for good: " + error.what());
         return end(Error{with_note(error, verdict)});
     }

@@ -143,6 +143,7 @@ private:
     void count_granted();
     [[nodiscard]] bool encode();
     void encoded(std::shared_ptr<std::string const> tail);
+    void not_done(Error const& error);
     void submit();
     void refused(Error const& error);
     void accepted(wire::Submitted submitted);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tinkxx/runtime.hpp>
+
 #include "service/close_listener.hpp"
 #include "service/futures/cancel_queue.hpp"
 #include "service/futures/future_poll.hpp"
@@ -61,6 +63,9 @@ struct SamplingSettings {
     bool check_data{true};
     /// Numbers the operations. Empty: by itself.
     PendingList::Ids ids{};
+    /// Kept as long as a handle or a call needs what is made with these settings. Empty: it ends
+    /// when others let go of it.
+    std::optional<Runtime> runtime{};
 };
 
 /// What the samplers of one client share: the limits of dispatch, the gate, the budget for
@@ -166,6 +171,9 @@ private:
     };
 
     void on_holder_closing(bool finished) override;
+    [[nodiscard]] std::size_t calls_under_way() const noexcept override {
+        return pending_.awaited().count;
+    }
     void drain(TimePoint deadline, std::function<void()> done) override;
     void on_time() override;
     void on_first_pending();

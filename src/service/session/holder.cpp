@@ -496,6 +496,16 @@ void Holder::end() noexcept {
     }
 }
 
+std::size_t Holder::calls_under_way() const noexcept {
+    // A client with a log of its own, or none, would not want the runtime to write for it.
+    if (config_.http.own_log || !http_->logs(LogLevel::warning)) return 0;
+    std::size_t calls = 0;
+    for (auto const* part = parts_.front(); part != nullptr; part = part->links_.next) {
+        calls += part->calls_under_way();
+    }
+    return calls;
+}
+
 void Holder::on_shutdown() noexcept {
     auto const keep_alive = weak_from_this().lock();
     if (ended_) return;

@@ -52,6 +52,8 @@ public:
     /// The holder closes: end polls and operations, begin nothing new. `finished` if the session
     /// was ended on the server too. The part may remove itself.
     virtual void on_holder_closing(bool /*finished*/) {}
+    /// Calls that callers wait for. Told to the runtime when that is shut down.
+    [[nodiscard]] virtual std::size_t calls_under_way() const noexcept { return 0; }
     /// Then: send what is queued, until `deadline` at the latest, and call `done` once, which may
     /// be inside this call. HTTP calls can still be made.
     // NOLINTNEXTLINE(performance-unnecessary-value-param): whoever overrides it keeps `done`
@@ -174,6 +176,7 @@ private:
     void on_error(Error error) override;
     void on_standing() override;
     void on_shutdown() noexcept override;
+    [[nodiscard]] std::size_t calls_under_way() const noexcept override;
 
     [[nodiscard]] bool usable();
     [[nodiscard]] HttpOrder order(std::string_view path, std::string body, Purpose purpose) const;

@@ -1,5 +1,7 @@
 #include "service/session/shadow.hpp"
 
+#include "base/fork.hpp"
+
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -20,7 +22,11 @@ struct Shadows {
 
 Shadows& shadows() {
     // Never destroyed: clients with static storage may go away at any time.
-    static auto& only = *new Shadows;
+    static auto& only = []() -> Shadows& {
+        auto& made = *new Shadows;
+        base::hold_while_forking(base::ProcessLock::shadows, made.mutex);
+        return made;
+    }();
     return only;
 }
 

@@ -75,12 +75,17 @@ void Pass::recode(std::size_t index, wire::Encoding encoding, std::optional<Erro
     job->recode = plan_.recode;
     recodings_.push_back(job);
     auto& runtime = shared_->http().runtime();
-    runtime.run_callback([job, core = runtime.shared_from_this()] {
-        job->order.emplace(job->recode(job->index, job->encoding));
-        core->scheduler().post([job] {
+    runtime.run_callback(
+        [job, core = runtime.shared_from_this()] {
+            job->order.emplace(job->recode(job->index, job->encoding));
+            core->scheduler().post([job] {
+                if (job->owner != nullptr) job->owner->recoded(*job);
+            });
+        },
+        [job](Error error) {
+            job->order.emplace(std::move(error));
             if (job->owner != nullptr) job->owner->recoded(*job);
         });
-    });
     listener_->on_standing();
 }
 

@@ -368,6 +368,48 @@ TEST_F(FutureTest, ShutdownEndsWhatContinuationsWouldHaveDone) {
     EXPECT_FALSE(ran);
 }
 
+TEST_F(FutureTest, ThenResultIsCalledEvenAfterTheRuntimeWasShutDown) {
+    std::vector<std::string> told;
+    auto const note = [&told](Result<int> const& result) {
+        told.push_back(result ? std::to_string(*result)
+                              : std::string{to_string(result.error().kind())});
+    };
+    Promise<int> waiting{runtime};
+    Promise<int> abandoned{runtime};
+    Promise<int> later{runtime};
+    auto first = waiting.get_future().then_result(note);
+    auto second = abandoned.get_future().then_result(note);
+    auto third = later.get_future().then_result(note);
+    waiting.set_value(1);
+    ASSERT_EQ(executor->waiting(), 1U);
+
+    runtime.shutdown();
+    EXPECT_EQ(told, std::vector<std::string>{"1"}) << "the callback that waited for the executor";
+    { auto const gone = std::move(abandoned); }
+    later.set_value(3);
+    EXPECT_EQ(told, (std::vector<std::string>{"1", "cancelled", "3"}));
+    EXPECT_TRUE(first.ready() && second.ready() && third.ready());
+
+    Promise<int> last{runtime};
+    bool then_called = false;
+    auto ended = last.get_future().then([&](int) { then_called = true; });
+    last.set_value(4);
+    EXPECT_FALSE(then_called);
+    EXPECT_EQ(ended.result().error().kind(), ErrorKind::cancelled);
+}
+
+TEST_F(FutureTest, ACallbackForAResultIsCalledEvenAfterTheRuntimeWasShutDown) {
+    int told = 0;
+    Promise<int> promise{runtime};
+    detail::notify(promise.get_future(), [&](Result<int> const&) {
+        ++told;
+        throw std::runtime_error{"ouch"};
+    });
+    runtime.shutdown();
+    promise.set_value(1);
+    EXPECT_EQ(told, 1);
+}
+
 TEST_F(FutureTest, WithoutARuntimeContinuationsRunAtOnce) {
     EXPECT_EQ(make_ready_future(1).then([](int x) { return x + 1; }).get(), 2);
 

@@ -1,6 +1,7 @@
 #include <tinkxx/runtime.hpp>
 
 #include <tinkxx/error.hpp>
+#include <tinkxx/future.hpp>
 
 #include "base/runtime_core.hpp"
 
@@ -125,6 +126,48 @@ TEST(Runtime, RunsCallbacksOnTheUsersExecutor) {
     executor->tasks[1]();
     EXPECT_EQ(ran, (std::vector{1, 2}));
     executor->tasks.clear();
+}
+
+TEST(Runtime, TellsWhoWaitsForWorkThatTheUsersExecutorDrops) {
+    auto const executor = std::make_shared<ListExecutor>();
+    Runtime runtime{{.executor = executor}};
+    std::promise<Error> told;
+    auto answer = told.get_future();
+    runtime.core()->run_callback([] { FAIL(); }, [&](Error error) { told.set_value(error); });
+    executor->tasks.clear();
+    ASSERT_EQ(answer.wait_for(30s), std::future_status::ready) << "nobody was told";
+    auto const error = answer.get();
+    EXPECT_EQ(error.kind(), ErrorKind::callback);
+    EXPECT_NE(std::string_view{error.what()}.find("executor"), std::string_view::npos);
+}
+
+TEST(Runtime, TellsWhoWaitsForWorkThatThrows) {
+    Runtime runtime;
+    std::promise<Error> told;
+    auto answer = told.get_future();
+    runtime.core()->run_callback([] { throw std::runtime_error{"ouch"}; },
+                                 [&](Error error) { told.set_value(error); });
+    ASSERT_EQ(answer.wait_for(30s), std::future_status::ready) << "nobody was told";
+    auto const error = answer.get();
+    EXPECT_EQ(error.kind(), ErrorKind::callback);
+    EXPECT_NE(std::string_view{error.what()}.find("ouch"), std::string_view::npos);
+}
+
+TEST(Runtime, OutlivesAnExecutorThatThrows) {
+    class Throwing final : public Executor {
+    public:
+        void run(Task /*task*/) override { throw std::runtime_error{"full"}; }
+    };
+    Runtime runtime{{.executor = std::make_shared<Throwing>(), .log_level = LogLevel::off}};
+    std::promise<Error> told;
+    auto answer = told.get_future();
+    runtime.core()->run_callback([] { FAIL(); }, [&](Error error) { told.set_value(error); });
+    ASSERT_EQ(answer.wait_for(30s), std::future_status::ready) << "nobody was told";
+    EXPECT_EQ(answer.get().kind(), ErrorKind::callback);
+    Promise<int> promise{runtime};
+    auto next = promise.get_future().then([](int x) { return x; });
+    promise.set_value(1);
+    EXPECT_EQ(next.result().error().kind(), ErrorKind::cancelled) << "nobody hangs";
 }
 
 TEST(Runtime, DropsACallbackThatTheUsersExecutorDrops) {

@@ -11,9 +11,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -336,6 +338,48 @@ TEST_F(SamplingClientTest, DroppingTheHandlesLeavesTheCallsUnderWay) {
     while (tinker.clock->run_ready()) {
     }
     EXPECT_TRUE(pending.result());
+}
+
+TEST_F(SamplingClientTest, ARetryPredicateThatThrowsFailsTheSample) {  // R-RETRY-17
+    tinker.on_submit = [](Submit const&) { return json_reply("{}", 418); };
+    auto const sampler = service().create_sampling_client(
+        "org/tiny",
+        RetryConfig{.retry_if = std::make_shared<std::function<bool(Error const&)>>(
+                        [](Error const&) -> bool { throw std::runtime_error{"ouch"}; })});
+    auto const result = sampler.sample(prompt, {.max_tokens = 4}).result();
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().http_status(), 418);
+    EXPECT_THAT(result.error().what(), HasSubstr("RetryConfig::retry_if threw: ouch"));
+    EXPECT_EQ(tinker.submits().size(), 1U);
+}
+
+TEST_F(SamplingClientTest, AnExecutorThatDropsItsWorkFailsTheSample) {
+    class Dropping final : public Executor {
+    public:
+        void run(Task /*task*/) override {}
+    };
+    auto options = tinker.options();
+    options.runtime = Runtime{RuntimeOptions{.threads = 0,
+                                             .executor = std::make_shared<Dropping>(),
+                                             .scheduler = tinker.clock,
+                                             .log = silent_log()}};
+    auto const sampler = ServiceClient{std::move(options)}.create_sampling_client("org/tiny");
+    auto const long_prompt = ModelInput::from_tokens(std::vector<Token>(100'000, 1));
+    auto const result = sampler.sample(long_prompt, {.max_tokens = 4}).result();
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().kind(), ErrorKind::callback);
+    EXPECT_THAT(result.error().what(), HasSubstr("RuntimeOptions::executor"));
+}
+
+TEST_F(SamplingClientTest, AFailureThatTheCallerGetsIsNotLoggedAsWell) {
+    std::vector<std::string> lines;
+    auto options = tinker.options();
+    options.log = [&](LogLevel, std::string_view line) { lines.emplace_back(line); };
+    options.log_level = LogLevel::warning;
+    tinker.on_submit = [](Submit const&) { return json_reply("{}", 418); };
+    auto const sampler = ServiceClient{std::move(options)}.create_sampling_client("org/tiny");
+    EXPECT_FALSE(sampler.sample(prompt, {.max_tokens = 4}).result());
+    EXPECT_THAT(lines, ElementsAre());
 }
 
 TEST_F(SamplingClientTest, TheRuntimesLastHandleEndsTheCallsUnderWay) {  // R-SESS-21

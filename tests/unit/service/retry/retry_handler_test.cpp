@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -224,6 +225,21 @@ TEST_F(RetryHandlerTest, APredicateAddsToTheRulesButNotForFinalErrors) {  // R-R
     EXPECT_FALSE(RetryHandler::retryable(config, error_of(ErrorKind::status, 404)));
     EXPECT_FALSE(RetryHandler::retryable(config, error_of(ErrorKind::validation)));
     EXPECT_FALSE(RetryHandler::retryable(config, error_of(ErrorKind::request_failed)));
+}
+
+TEST_F(RetryHandlerTest, APredicateThatThrowsMakesTheErrorFinal) {  // R-RETRY-20
+    auto const handler = make();
+    auto const throwing = [](auto what) {
+        return RetryConfig{.retryable_statuses = {},
+                           .retry_if = std::make_shared<std::function<bool(Error const&)> const>(
+                               [what](Error const&) -> bool { throw what; })};
+    };
+    auto const refused = error_of(ErrorKind::status, 500);
+    auto const verdict = handler->judge(throwing(std::runtime_error{"ouch"}), refused, 1, 0.5);
+    EXPECT_FALSE(verdict.retry);
+    EXPECT_EQ(verdict.end, RetryEnd::permanent);
+    EXPECT_EQ(verdict.note, "RetryConfig::retry_if threw: ouch");
+    EXPECT_FALSE(handler->judge(throwing(7), refused, 1, 0.5).retry);
 }
 
 TEST_F(RetryHandlerTest, StopsAfterTheAllowedRetries) {  // R-RETRY-17
