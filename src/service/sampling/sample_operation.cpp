@@ -509,10 +509,16 @@ void SampleOperation::decode(FutureResult result) {
 void SampleOperation::decoded(Result<SampleResponse> response, bool protobuf) {
     if (response) {
         auto const length = order_.prompt_length;
-        response =
+        auto completed =
             wire::complete_sample(*std::move(response), dispatched_->sequence_ids.get(),
                                   length < 0 ? std::nullopt : std::optional{length},
                                   order_.settings->options, sampler_->record_stability_info());
+        if (completed) {
+            sampler_->warn_unanswered(completed->unanswered);
+            response = std::move(completed->response);
+        } else {
+            response = completed.error();
+        }
     }
     if (!response) {
         sampler_->report_undecodable(response.error(), request_id(), protobuf);

@@ -728,7 +728,10 @@ TEST_F(SamplingDispatch, MembersThatAnOldServerRefusesAreLeftOut) {  // R-WIRE-1
     EXPECT_EQ(tinker.submits().size(), 3U);  // remembered
     auto asked = client.sample(prompt_of(3), {.max_tokens = 4}, {.topk_sample_logprobs = 2});
     run();
-    EXPECT_FALSE(asked.result());
+    auto const answer = asked.result();
+    ASSERT_TRUE(answer);
+    EXPECT_FALSE(answer->sequences.at(0).topk_logprobs) << "the tokens are paid for";
+    EXPECT_EQ(tinker.logged("did not answer topk_sample_logprobs"), 1U);
 }
 
 TEST_F(SamplingDispatch, ALostPromiseKeepsItsPromptWhenTheMembersChangeMeanwhile) {  // R-WIRE-10
