@@ -6,6 +6,7 @@
 #include "service/http/retry_after.hpp"
 #include "service/retry/user_error.hpp"
 #include "service/session/service_call.hpp"
+#include "service/telemetry/error_stack.hpp"
 #include "service/telemetry/error_type.hpp"
 #include "wire/future.hpp"
 
@@ -803,7 +804,7 @@ void SampleOperation::report_attempt(Error const& error, bool retry) const {
     data["func"] = std::string{order_.operation};
     data["exception"] = error.what();
     data["exception_type"] = std::string{error_type(error)};
-    data["exception_stack"] = nullptr;
+    data["exception_stack"] = error_stack(order_.operation, attempt_, error);
     if (error.http_status()) {
         data["status_code"] = *error.http_status();
     } else {
