@@ -228,6 +228,7 @@ bool World::explained(UserCall const& call, Error const& error) {
     auto const status = error.http_status().value_or(0);
     if (text.find("could not be sent again") != text.npos) {  // a request of an earlier call
         count("end: an earlier request is not settled");
+        if (kind == ErrorKind::billing) count("end: billing");
         return kind == ErrorKind::billing || now() - *call.begun >= submit_budget;
     }
     bool const seen = status == 0 || call.statuses.contains(status);
