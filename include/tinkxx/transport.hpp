@@ -219,6 +219,8 @@ public:
     virtual Call start(Request request, ReplySink& sink) = 0;
     /// Forgets a call. When this returns its sink is free. Harmless once the call has ended.
     virtual void cancel(Call call) noexcept = 0;
+    /// What the server can have received of a call under way.
+    [[nodiscard]] virtual Seen seen(Call /*call*/) const noexcept { return Seen::maybe; }
     /// Holds back (or lets flow again) the body of an answer: back-pressure for downloads.
     virtual void pause(Call call, bool on) noexcept = 0;
     /// Lets no later request use the connection that this call is on; for an answer that shows

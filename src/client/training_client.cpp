@@ -195,10 +195,12 @@ Future<OptimStepResult> TrainingClient::step(OptimizerParams params) const {
     if (!problem) problem = service::optimizer_problem(name, params, impl_->model->optimizer());
     if (problem) return refused<OptimStepResult>(*std::move(problem));
     auto ticket = impl_->model->take(1);
-    auto order = client::json_submit("/api/v1/optim_step", "OptimStep",
-                                     wire::encode_optim_step({.model_id = impl_->model->id(),
-                                                              .seq_id = ticket.seq_id(0),
-                                                              .params = std::move(params)}));
+    auto order = client::numbered_submit(
+        "/api/v1/optim_step", "OptimStep", ticket,
+        [model_id = impl_->model->id(), params = std::move(params)](std::int64_t seq_id) {
+            return wire::encode_optim_step(
+                {.model_id = model_id, .seq_id = seq_id, .params = params});
+        });
     order.step = true;
     return impl_->submit<OptimStepResult>(name, std::move(ticket), std::move(order),
                                           wire::decode_optim_step);
@@ -216,13 +218,16 @@ Future<SaveResult> TrainingClient::save_state(std::string name, SaveOptions opti
     auto ticket = impl_->model->take(1);
     wire::SaveWeights request;
     request.model_id = impl_->model->id();
-    request.seq_id = ticket.seq_id(0);
     request.name = std::move(name);
     request.ttl_seconds = seconds_of(options.ttl);
     request.overwrite = options.overwrite;
     request.user_metadata = unless_empty(std::move(options.user_metadata));
-    auto order = client::json_submit("/api/v1/save_weights", "SaveWeights",
-                                     wire::encode_save_weights(request, wire::Members::newest));
+    auto order = client::numbered_submit(
+        "/api/v1/save_weights", "SaveWeights", ticket,
+        [request = std::move(request)](std::int64_t seq_id) mutable {
+            request.seq_id = seq_id;
+            return wire::encode_save_weights(request, wire::Members::newest);
+        });
     order.http_retries = false;
     return impl_->submit<SaveResult>(operation, std::move(ticket), std::move(order),
                                      wire::decode_weights_saved);
@@ -267,10 +272,12 @@ Future<wire::SavedForSampler> TrainingClient::Impl::save_for_sampler(
     std::string_view operation, wire::SaveWeightsForSampler request) const {
     auto ticket = model->take(1);
     request.model_id = model->id();
-    request.seq_id = ticket.seq_id(0);
-    auto order =
-        client::json_submit("/api/v1/save_weights_for_sampler", "SaveWeightsForSampler",
-                            wire::encode_save_weights_for_sampler(request, wire::Members::newest));
+    auto order = client::numbered_submit(
+        "/api/v1/save_weights_for_sampler", "SaveWeightsForSampler", ticket,
+        [request = std::move(request)](std::int64_t seq_id) mutable {
+            request.seq_id = seq_id;
+            return wire::encode_save_weights_for_sampler(request, wire::Members::newest);
+        });
     order.http_retries = false;
     return submit<wire::SavedForSampler>(operation, std::move(ticket), std::move(order),
                                          wire::decode_saved_for_sampler);
@@ -319,12 +326,15 @@ Future<SaveResult> TrainingClient::save_weights_external(std::string name,
     auto ticket = impl_->model->take(1);
     wire::SaveWeightsExternal request;
     request.model_id = impl_->model->id();
-    request.seq_id = ticket.seq_id(0);
     request.name = std::move(name);
     request.ttl_seconds = seconds_of(options.ttl);
     request.age_recipients = std::move(options.age_recipients);
-    auto order = client::json_submit("/api/v1/save_weights_external", "SaveWeightsExternal",
-                                     wire::encode_save_weights_external(request));
+    auto order =
+        client::numbered_submit("/api/v1/save_weights_external", "SaveWeightsExternal", ticket,
+                                [request = std::move(request)](std::int64_t seq_id) mutable {
+                                    request.seq_id = seq_id;
+                                    return wire::encode_save_weights_external(request);
+                                });
     order.http_retries = false;
     order.feature = "saving external weights";
     return impl_->submit<SaveResult>(operation, std::move(ticket), std::move(order),
@@ -460,8 +470,9 @@ Future<void> TrainingClient::unload() const {
     auto order = client::json_submit("/api/v1/unload_model", "UnloadModel",
                                      wire::encode_unload_model(impl_->model->id()));
     order.feature = "unloading models";
-    auto gone = impl_->submit<std::string>(operation, impl_->model->take(1), std::move(order),
-                                           wire::decode_model_unloaded);
+    auto gone =
+        impl_->submit<std::string>(operation, impl_->model->take(1, service::Ticket::Numbers::none),
+                                   std::move(order), wire::decode_model_unloaded);
     return gone.then([](std::string const&) {});
 }
 

@@ -48,6 +48,11 @@ Result<service::SubmitOrder> write_chunk(Written const& pass, service::Chunk con
     order.bytes = chunk.bytes;
     order.step = true;
     order.encoding = encoding;
+    order.seq_id = seq_id;
+    order.renumber = [encoding, compression = pass.compression](std::string const& written,
+                                                                std::int64_t number) {
+        return wire::renumber_forward_backward(written, encoding, compression, number);
+    };
     return order;
 }
 
@@ -55,20 +60,19 @@ Result<service::SubmitOrder> write_chunk(Written const& pass, service::Chunk con
 class Rewriter {
 public:
     Rewriter(service::TrainingModel const& model, std::span<Datum const> data, Loss loss,
-             Direction direction, Cut const& cut, std::int64_t first_seq_id)
+             Direction direction, Cut const& cut)
         : model_id_{model.id()},
           compression_{model.compression()},
           data_{data.begin(), data.end()},
           loss_{std::move(loss)},
           direction_{direction},
-          chunks_{cut.chunks},
-          first_seq_id_{first_seq_id} {
+          chunks_{cut.chunks} {
         for (auto& datum : data_) datum.loss_fn_inputs.own();
     }
-    [[nodiscard]] Result<service::SubmitOrder> write(std::size_t chunk,
-                                                     wire::Encoding encoding) const {
+    [[nodiscard]] Result<service::SubmitOrder> write(std::size_t chunk, wire::Encoding encoding,
+                                                     std::int64_t seq_id) const {
         return write_chunk({model_id_, data_, &loss_, direction_, compression_}, chunks_[chunk],
-                           first_seq_id_ + static_cast<std::int64_t>(chunk), encoding);
+                           seq_id, encoding);
     }
 
 private:
@@ -78,7 +82,6 @@ private:
     Loss loss_;
     Direction direction_;
     std::vector<service::Chunk> chunks_;
-    std::int64_t first_seq_id_;
 };
 
 }  // namespace
@@ -121,10 +124,10 @@ Result<service::PassPlan> write_pass(service::TrainingModel const& model, std::s
         plan.submits.push_back(*std::move(order));
     }
     if (!decided) {
-        plan.recode = [rewriter = std::make_shared<Rewriter const>(model, data, loss, direction,
-                                                                   cut, first_seq_id)](
-                          std::size_t chunk, wire::Encoding encoding) {
-            return rewriter->write(chunk, encoding);
+        plan.recode = [rewriter =
+                           std::make_shared<Rewriter const>(model, data, loss, direction, cut)](
+                          std::size_t chunk, wire::Encoding encoding, std::int64_t seq_id) {
+            return rewriter->write(chunk, encoding, seq_id);
         };
     }
     return plan;
@@ -156,6 +159,19 @@ service::SubmitOrder json_submit(std::string_view path, std::string_view request
     order.path = path;
     order.request_type = request_type;
     order.body = std::make_shared<std::string const>(std::move(body));
+    return order;
+}
+
+service::SubmitOrder numbered_submit(std::string_view path, std::string_view request_type,
+                                     service::Ticket const& ticket,
+                                     std::function<std::string(std::int64_t seq_id)> encode) {
+    auto const seq_id = ticket.seq_id(0);
+    auto order = json_submit(path, request_type, encode(seq_id));
+    order.seq_id = seq_id;
+    order.renumber = [encode = std::move(encode)](std::string const&,
+                                                  std::int64_t number) -> Result<std::string> {
+        return encode(number);
+    };
     return order;
 }
 

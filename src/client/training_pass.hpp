@@ -8,6 +8,7 @@
 #include "service/training/pass.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,8 +29,8 @@ struct Cut {
 [[nodiscard]] Result<Cut> cut(service::TrainingModel const& model, std::span<Datum const> data,
                               Loss const& loss, Direction direction);
 
-/// Writes a pass, on the thread that calls this; all but its turn. While it is not known how the
-/// server wants it written a copy of the data is kept.
+/// Writes a pass, on the thread that calls this, with the numbers that are foreseen; all but its
+/// turn. While it is not known how the server wants it written a copy of the data is kept.
 [[nodiscard]] Result<service::PassPlan> write_pass(service::TrainingModel const& model,
                                                    std::string_view name,
                                                    std::span<Datum const> data, Loss const& loss,
@@ -41,9 +42,14 @@ struct Cut {
     service::TrainingModel const& model, std::string_view name,
     std::vector<service::FutureResult> const& results);
 
-/// A submit with a JSON body.
+/// A submit with a JSON body, and no number.
 [[nodiscard]] service::SubmitOrder json_submit(std::string_view path, std::string_view request_type,
                                                std::string body);
+/// A submit with a JSON body, which `encode` writes for a number: the one that is foreseen, and
+/// again if it comes to be another.
+[[nodiscard]] service::SubmitOrder numbered_submit(
+    std::string_view path, std::string_view request_type, service::Ticket const& ticket,
+    std::function<std::string(std::int64_t seq_id)> encode);
 /// A pass of one such submit.
 [[nodiscard]] service::PassPlan one_submit(service::TrainingModel const& model,
                                            std::string_view name, service::Ticket ticket,

@@ -268,12 +268,15 @@ Future<LoadResult> load_weights(Runtime const& runtime, Model const& model,
     auto ticket = model->take(1);
     wire::LoadWeights request;
     request.model_id = model->id();
-    request.seq_id = ticket.seq_id(0);
     request.path = std::move(path);
     request.optimizer = optimizer;
     if (!token.empty()) request.weights_access_token = token;
-    auto order = json_submit("/api/v1/load_weights", "LoadWeights",
-                             wire::encode_load_weights(request, wire::Members::newest));
+    auto order =
+        numbered_submit("/api/v1/load_weights", "LoadWeights", ticket,
+                        [request = std::move(request)](std::int64_t seq_id) mutable {
+                            request.seq_id = seq_id;
+                            return wire::encode_load_weights(request, wire::Members::newest);
+                        });
     order.secret = std::move(token);
     auto plan = one_submit(*model, operation, std::move(ticket), std::move(order));
     plan.headers = std::move(headers);

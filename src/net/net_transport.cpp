@@ -101,6 +101,12 @@ void NetTransport::pause(Call call, bool on) noexcept {
     if (auto* const exchange = find(call)) exchange->pause(on);
 }
 
+Seen NetTransport::seen(Call call) const noexcept {
+    auto* const exchange = find(call);
+    if (exchange == nullptr) return Seen::maybe;
+    return exchange->connection != nullptr ? exchange->connection->seen(*exchange) : Seen::no;
+}
+
 void NetTransport::discard(Call call) noexcept {
     auto* const exchange = find(call);
     if (exchange != nullptr && exchange->connection != nullptr) {
@@ -134,9 +140,7 @@ void NetTransport::fail_all(FailureKind kind, std::string const& why) {
     }
     for (auto const call : calls) {
         if (auto* const exchange = find(call)) {
-            auto const seen =
-                exchange->connection != nullptr ? exchange->connection->seen(*exchange) : Seen::no;
-            exchange->fail(kind, why, seen);
+            exchange->fail(kind, why, seen(call));
         }
     }
 }

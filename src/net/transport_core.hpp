@@ -49,6 +49,7 @@ public:
     Call start(Request request, ReplySink& sink) override;
     void cancel(Call call) noexcept override;
     void pause(Call call, bool on) noexcept override;
+    [[nodiscard]] Seen seen(Call call) const noexcept override;
     void discard(Call call) noexcept override;
     void drain(TimePoint deadline) noexcept override;
     void on_shutdown() noexcept override;

@@ -461,6 +461,12 @@ void FakeTransport::cancel(Call call) noexcept {
     std::erase(impl_->paused, call);
 }
 
+Seen FakeTransport::seen(Call call) const noexcept {
+    auto const* const exchange = impl_->find(call);
+    bool const fails = exchange != nullptr && exchange->reply && exchange->reply->failure;
+    return fails ? exchange->reply->failure->seen : Seen::maybe;
+}
+
 void FakeTransport::pause(Call call, bool on) noexcept {
     auto* exchange = impl_->find(call);
     if (exchange == nullptr || exchange->paused == on) return;

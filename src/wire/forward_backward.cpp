@@ -4,6 +4,8 @@
 #include "wire/training.hpp"
 
 #include <zstd.h>
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
 
 #include <algorithm>
 #include <array>
@@ -468,6 +470,55 @@ Result<EncodedBody> encode_json(ForwardBackward const& request) {
     return body;
 }
 
+ErrorDetails not_ours() {
+    return {.kind = ErrorKind::usage,
+            .message =
+                "forward_backward: the body to be numbered anew is not one that was written "
+                "here"};
+}
+
+/// The number is the last member.
+Result<std::string> renumbered_json(std::string_view bytes, std::int64_t seq_id) {
+    constexpr std::string_view key = R"("seq_id":)";
+    auto const at = bytes.rfind(key);
+    if (at == std::string_view::npos) return not_ours();
+    return std::string{bytes.substr(0, at + key.size())} + std::to_string(seq_id) + '}';
+}
+
+/// The number is the second field, behind the id of the model.
+template <class Sink>
+Result<std::string> renumbered_proto(std::string_view bytes, std::int64_t seq_id) {
+    std::size_t at = 0;
+    std::size_t before = 0;
+    try {
+        protozero::pbf_reader in{bytes.data(), bytes.size()};
+        auto const place = [&] { return bytes.size() - in.length(); };
+        if (in.next(1)) in.skip();
+        before = place();
+        if (!in.next(2)) return not_ours();
+        in.skip();
+        at = place();
+    } catch (protozero::exception const&) {
+        return not_ours();
+    }
+    std::string number;
+    protozero::pbf_writer{number}.add_int32(2, static_cast<std::int32_t>(seq_id));
+    Sink sink{before + number.size() + bytes.size() - at};
+    sink.write(bytes.substr(0, before));
+    sink.write(number);
+    sink.write(bytes.substr(at));
+    return sink.end();
+}
+
+std::optional<std::string> decompressed(std::string_view bytes) {
+    auto const size = ::ZSTD_getFrameContentSize(bytes.data(), bytes.size());
+    if (size > most_proto_bytes) return std::nullopt;  // also what is said about no frame
+    std::string out(static_cast<std::size_t>(size), '\0');
+    auto const got = ::ZSTD_decompress(out.data(), out.size(), bytes.data(), bytes.size());
+    if (got != out.size()) return std::nullopt;
+    return out;
+}
+
 }  // namespace
 
 std::size_t proto_bytes(ForwardBackward const& request) {
@@ -489,6 +540,15 @@ Result<EncodedBody> encode_forward_backward(ForwardBackward const& request, Enco
                                             Compression compression) {
     if (encoding == Encoding::json) return encode_json(request);
     return encode_proto(request, compression);
+}
+
+Result<std::string> renumber_forward_backward(std::string_view bytes, Encoding encoding,
+                                              Compression compression, std::int64_t seq_id) {
+    if (encoding == Encoding::json) return renumbered_json(bytes, seq_id);
+    if (compression == Compression::none) return renumbered_proto<PlainSink>(bytes, seq_id);
+    auto const plain = decompressed(bytes);
+    if (!plain) return not_ours();
+    return renumbered_proto<ZstdSink>(*plain, seq_id);
 }
 
 std::string_view forward_backward_path(Encoding encoding, bool forward_only) noexcept {

@@ -238,7 +238,8 @@ void append_numbers(std::string& out, std::span<Number const> numbers, Write wri
     if (!numbers.empty()) out.pop_back();
 }
 
-char* write_double(char* to, char* end, double number) noexcept {
+template <class Real>
+char* write_real(char* to, char* end, Real number) noexcept {
     if (std::isfinite(number)) return std::to_chars(to, end, number).ptr;
     constexpr std::string_view null = "null";
     return std::copy(null.begin(), null.end(), to);
@@ -520,7 +521,13 @@ void JsonOut::natural(std::uint64_t number) {
 void JsonOut::value(double number) {
     comma();
     std::array<char, 32> text;
-    out_->append(text.data(), write_double(text.data(), text.data() + text.size(), number));
+    out_->append(text.data(), write_real(text.data(), text.data() + text.size(), number));
+}
+
+void JsonOut::value(float number) {
+    comma();
+    std::array<char, 32> text;
+    out_->append(text.data(), write_real(text.data(), text.data() + text.size(), number));
 }
 
 void JsonOut::value(json::value const& any) {
@@ -578,9 +585,7 @@ void JsonOut::list(std::span<std::int64_t const> numbers) {
 
 void JsonOut::list(std::span<float const> numbers) {
     open_array();
-    append_numbers(*out_, numbers, [](char* to, char* end, float number) {
-        return write_double(to, end, static_cast<double>(number));
-    });
+    append_numbers(*out_, numbers, write_real<float>);
     close_array();
 }
 

@@ -4,6 +4,7 @@
 
 #include "wire/base64.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -219,6 +220,31 @@ void write(JsonOut& json, std::span<ModelInputChunk const> chunks) {
     }
     json.close_array();
     json.close_object();
+}
+
+std::int64_t estimate_bytes(ModelInput const& input, std::int64_t per_token) noexcept {
+    struct Estimate {
+        std::int64_t per_token;
+
+        std::int64_t operator()(EncodedTextChunk const& chunk) const {
+            return static_cast<std::int64_t>(chunk.tokens.size()) * per_token;
+        }
+        std::int64_t operator()(ImageChunk const& chunk) const {
+            return static_cast<std::int64_t>(chunk.data.size());
+        }
+        std::int64_t operator()(ImageAssetPointerChunk const& chunk) const {
+            // Its length in characters, as the official SDK counts.
+            return std::ranges::count_if(chunk.location, [](char c) {
+                return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+            });
+        }
+        std::int64_t operator()(DmelChunk const& chunk) const {
+            return static_cast<std::int64_t>(chunk.dmel.size());
+        }
+    };
+    std::int64_t total = 0;
+    for (auto const& chunk : input.chunks) total += std::visit(Estimate{per_token}, chunk);
+    return total;
 }
 
 }  // namespace tinkxx::wire

@@ -19,6 +19,12 @@ namespace tinkxx::wire {
 /// The number of tokens, if all chunks know theirs.
 [[nodiscard]] std::optional<std::int64_t> known_length(ModelInput const& input);
 
+/// The estimated size of an input in a request, with so many bytes for each token (R-SAMP-27,
+/// R-TRAIN-22).
+[[nodiscard]] std::int64_t estimate_bytes(ModelInput const& input, std::int64_t per_token) noexcept;
+/// So many bytes a number is taken for in JSON.
+inline constexpr std::int64_t json_bytes_per_number = 10;
+
 /// `{"chunks":[…]}` (R-WIRE-02).
 void write(JsonOut& json, std::span<ModelInputChunk const> chunks);
 inline void write(JsonOut& json, ModelInput const& input) {

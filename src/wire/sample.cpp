@@ -17,8 +17,6 @@ namespace tinkxx::wire {
 
 namespace {
 
-constexpr std::int64_t bytes_per_token = 10;  // R-SAMP-27
-
 void write(JsonOut& json, Stop const& stop) {
     struct Write {
         JsonOut& json;
@@ -119,11 +117,16 @@ std::optional<ErrorDetails> params_problem(SamplingParams const& params) {
         return bad_argument("max_tokens", std::to_string(*params.max_tokens),
                             "give 0 or more, or none for as many as fit");
     }
-    if (!std::isfinite(params.temperature)) {
-        return bad_argument("temperature", shown(params.temperature), "give a finite number");
+    if (!std::isfinite(params.temperature) || params.temperature < 0) {
+        return bad_argument("temperature", shown(params.temperature),
+                            "give 0 for the likeliest token, or a finite number above it");
     }
-    if (!std::isfinite(params.top_p)) {
-        return bad_argument("top_p", shown(params.top_p), "give a finite number");
+    if (params.top_k < -1) {
+        return bad_argument("top_k", std::to_string(params.top_k),
+                            "give -1 for all tokens, or how many of the likeliest");
+    }
+    if (!(params.top_p >= 0 && params.top_p <= 1)) {  // nor is NaN
+        return bad_argument("top_p", shown(params.top_p), "give a probability, from 0 to 1");
     }
     auto const& stop = params.stop.value();
     auto const* text = std::get_if<std::string>(&stop);
@@ -132,6 +135,13 @@ std::optional<ErrorDetails> params_problem(SamplingParams const& params) {
         (texts != nullptr && !std::ranges::all_of(*texts, valid_utf8))) {
         return bad_argument("stop", "no UTF-8",
                             "JSON carries UTF-8 only; stop at token ids instead");
+    }
+    if (auto const* tokens = std::get_if<std::vector<Token>>(&stop)) {
+        auto const bad = std::ranges::find_if(*tokens, [](Token token) { return token < 0; });
+        if (bad != tokens->end()) {
+            return bad_argument("stop", std::to_string(*bad),
+                                "no token has a negative id; give those of the tokenizer");
+        }
     }
     return std::nullopt;
 }
@@ -160,8 +170,10 @@ std::optional<ErrorDetails> target_problem(TensorData const& target,
 
 std::optional<ErrorDetails> options_problem(SampleOptions const& options,
                                             std::optional<std::int64_t> prompt_length) {
-    std::array<std::pair<std::string_view, std::int64_t>, 4> const counts{{
-        {"num_samples", options.num_samples},
+    if (options.num_samples < 1) {
+        return bad_argument("num_samples", std::to_string(options.num_samples), "give 1 or more");
+    }
+    std::array<std::pair<std::string_view, std::int64_t>, 3> const counts{{
         {"topk_prompt_logprobs", options.topk_prompt_logprobs},
         {"topk_sample_logprobs", options.topk_sample_logprobs},
         {"prompt_alt_tokens_k", options.prompt_alt_tokens_k},
@@ -191,14 +203,27 @@ std::optional<ErrorDetails> options_problem(SampleOptions const& options,
     return std::nullopt;
 }
 
-ErrorDetails unanswered(std::string_view option, std::string const& what) {
+ErrorDetails without_ids() {
     ErrorDetails details;
     details.kind = ErrorKind::validation;
-    details.field = option;
-    details.unsupported_feature = option;
-    details.message = "sample: " + std::string{option} + " was asked for, but the server " + what +
-                      "; it may predate this feature";
+    details.field = "record_stability_info";
+    details.unsupported_feature = "record_stability_info";
+    details.message =
+        "sample: record_stability_info was asked for, but the server gave no sequence ids; it may "
+        "predate this feature";
     return details;
+}
+
+/// Forgets scores that nobody asked for. Whether there were any.
+bool drop_scores_before(std::vector<std::optional<float>>& scored, std::int64_t last_n) {
+    auto const size = static_cast<std::int64_t>(scored.size());
+    bool dropped = false;
+    for (auto at = scored.begin(); at != scored.begin() + std::max<std::int64_t>(size - last_n, 0);
+         ++at) {
+        dropped = dropped || at->has_value();
+        at->reset();
+    }
+    return dropped;
 }
 
 }  // namespace
@@ -386,10 +411,10 @@ Result<SampleResponse> decode_sample_json(std::string_view json) {
     return decode_json<SampleResponse>("sample", json, Doubles::fast, &memory);
 }
 
-Result<SampleResponse> complete_sample(SampleResponse response,
-                                       std::vector<std::string> const* sequence_ids,
-                                       std::optional<std::int64_t> prompt_length,
-                                       SampleOptions const& options, bool record_stability_info) {
+Result<CompletedSample> complete_sample(SampleResponse response,
+                                        std::vector<std::string> const* sequence_ids,
+                                        std::optional<std::int64_t> prompt_length,
+                                        SampleOptions const& options, bool record_stability_info) {
     if (sequence_ids != nullptr) {
         if (sequence_ids->size() != response.sequences.size()) {
             ErrorDetails details;
@@ -406,7 +431,7 @@ Result<SampleResponse> complete_sample(SampleResponse response,
             response.sequences[i].sequence_id = (*sequence_ids)[i];
         }
     } else if (record_stability_info) {
-        return unanswered("record_stability_info", "gave no sequence ids");
+        return without_ids();
     }
 
     if (auto& scored = response.prompt_logprobs; scored && prompt_length) {
@@ -416,51 +441,33 @@ Result<SampleResponse> complete_sample(SampleResponse response,
         }
     }
 
-    if (auto const n = options.prompt_logprobs_last_n; n && response.prompt_logprobs) {
-        auto const& scored = *response.prompt_logprobs;
-        auto const size = static_cast<std::int64_t>(scored.size());
-        auto const before = scored.begin() + std::max<std::int64_t>(size - *n, 0);
-        if (std::any_of(scored.begin(), before, [](auto const& one) { return one.has_value(); })) {
-            return unanswered("prompt_logprobs_last_n",
-                              "scored tokens before the last " + std::to_string(*n));
-        }
-    }
-    if (options.prompt_alt_tokens_k > 0 && !response.prompt_alt_tokens) {
-        return unanswered("prompt_alt_tokens_k", "gave no alternatives");
-    }
-    if (options.target_prompt_logprobs && !response.target_prompt_logprobs) {
-        return unanswered("target_prompt_logprobs", "gave none");
-    }
-    if (options.topk_sample_logprobs > 0 &&
-        std::ranges::any_of(response.sequences, [](SampledSequence const& sequence) {
-            return !sequence.tokens.empty() && !sequence.topk_logprobs;
-        })) {
-        return unanswered("topk_sample_logprobs", "gave none");
-    }
-    return response;
+    // What was sampled is paid for: an option that was not answered costs no more than itself.
+    std::string unanswered;
+    auto const note = [&unanswered](bool lacking, std::string_view option) {
+        if (!lacking) return;
+        if (!unanswered.empty()) unanswered += ", ";
+        unanswered += option;
+    };
+    auto& scored = response.prompt_logprobs;
+    auto const last_n = options.prompt_logprobs_last_n;
+    note(options.include_prompt_logprobs && !scored, "include_prompt_logprobs");
+    note(last_n && scored && drop_scores_before(*scored, *last_n), "prompt_logprobs_last_n");
+    note(options.topk_prompt_logprobs > 0 && !response.topk_prompt_logprobs,
+         "topk_prompt_logprobs");
+    note(options.prompt_alt_tokens_k > 0 && !response.prompt_alt_tokens, "prompt_alt_tokens_k");
+    note(options.target_prompt_logprobs && !response.target_prompt_logprobs,
+         "target_prompt_logprobs");
+    note(options.topk_sample_logprobs > 0 &&
+             std::ranges::any_of(response.sequences,
+                                 [](SampledSequence const& sequence) {
+                                     return !sequence.tokens.empty() && !sequence.topk_logprobs;
+                                 }),
+         "topk_sample_logprobs");
+    return CompletedSample{std::move(response), std::move(unanswered)};
 }
 
 std::int64_t estimate_prompt_bytes(ModelInput const& prompt) {
-    struct Estimate {
-        std::int64_t operator()(EncodedTextChunk const& chunk) const {
-            return static_cast<std::int64_t>(chunk.tokens.size()) * bytes_per_token;
-        }
-        std::int64_t operator()(ImageChunk const& chunk) const {
-            return static_cast<std::int64_t>(chunk.data.size());
-        }
-        std::int64_t operator()(ImageAssetPointerChunk const& chunk) const {
-            // Its length in characters, as the official SDK counts.
-            return std::ranges::count_if(chunk.location, [](char c) {
-                return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
-            });
-        }
-        std::int64_t operator()(DmelChunk const& chunk) const {
-            return static_cast<std::int64_t>(chunk.dmel.size());
-        }
-    };
-    std::int64_t total = 0;
-    for (auto const& chunk : prompt.chunks) total += std::visit(Estimate{}, chunk);
-    return total;
+    return estimate_bytes(prompt, json_bytes_per_number);
 }
 
 }  // namespace tinkxx::wire

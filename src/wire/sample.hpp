@@ -50,14 +50,20 @@ struct Submitted {
 [[nodiscard]] Result<SampleResponse> decode_sample_json(std::string_view json);
 [[nodiscard]] Result<SampleResponse> decode_sample_proto(std::string_view body);
 
+/// A response as callers get it.
+struct CompletedSample {
+    SampleResponse response{};
+    /// Names of the options that the server did not answer, whose members are empty (C-30).
+    std::string unanswered{};
+};
 /// Puts the sequence ids of the submit onto the sequences (R-SAMP-72), the leading null back to
-/// prompt logprobs of one value too few (R-WIRE-10), and checks that what was asked for was
-/// answered (R-SAMP-09).
-[[nodiscard]] Result<SampleResponse> complete_sample(SampleResponse response,
-                                                     std::vector<std::string> const* sequence_ids,
-                                                     std::optional<std::int64_t> prompt_length,
-                                                     SampleOptions const& options,
-                                                     bool record_stability_info);
+/// prompt logprobs of one value too few (R-WIRE-10), and looks for what was asked for and not
+/// answered (R-SAMP-09, C-30).
+[[nodiscard]] Result<CompletedSample> complete_sample(SampleResponse response,
+                                                      std::vector<std::string> const* sequence_ids,
+                                                      std::optional<std::int64_t> prompt_length,
+                                                      SampleOptions const& options,
+                                                      bool record_stability_info);
 
 /// The estimated size of a prompt in a request (R-SAMP-27).
 [[nodiscard]] std::int64_t estimate_prompt_bytes(ModelInput const& prompt);

@@ -44,6 +44,12 @@ struct EncodedBody {
 [[nodiscard]] Result<EncodedBody> encode_forward_backward(ForwardBackward const& request,
                                                           Encoding encoding,
                                                           Compression compression);
+/// The bytes of such a body with another number in it: for a request whose turn comes earlier than
+/// was foreseen when it was written.
+[[nodiscard]] Result<std::string> renumber_forward_backward(std::string_view bytes,
+                                                            Encoding encoding,
+                                                            Compression compression,
+                                                            std::int64_t seq_id);
 /// Where such a body goes, below the base URL: JSON has its own place for `forward`.
 [[nodiscard]] std::string_view forward_backward_path(Encoding encoding, bool forward_only) noexcept;
 

@@ -31,7 +31,6 @@ std::vector<std::string> const& local_occurrences() {
         "server: repeat of a submit",
         "server: repeat of a sample",
         "server: request after a later one",
-        "server: poll of a request that is held back",
         "server: metadata",
         "server: completion told",
         "server: result of an earlier life",

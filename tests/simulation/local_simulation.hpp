@@ -27,8 +27,8 @@ namespace tinkxx::simulation {
 /// - Some worlds have hostile clients beside the users: see `HostileClients` for what they do, and
 ///   for what must hold of the server then. Users notice nothing but that they wait.
 /// - `status()` says of every pending operation where it stands and why. All permits come back.
-///   Once faults stop, everything that is outstanding ends within fifteen minutes, and the six for
-///   which a server waits for a request that was given up, for each call that was.
+///   Once faults stop, everything that is outstanding ends within fifteen minutes, however many
+///   calls were given up: the server waits for none of their requests.
 [[nodiscard]] Outcome run_local_world(std::uint64_t seed);
 
 /// The same without hostile clients, for seeds that once showed a fault in such a world.

@@ -58,10 +58,8 @@ UserCall& World::new_call(Client const& client, Script& script, What what, std::
     note("begin " + call.mark + ' ' + std::to_string(static_cast<int>(what)) + ' ' + call.model);
     if (!call.model.empty() && chance(0.05)) {
         call.deadline = 1s + std::chrono::milliseconds{below(60'000)};
-        ++given_up_;
     }
     if (chance(0.07)) {
-        ++given_up_;
         call.give_up.action = [this, &call] {
             if (call.ends > 0 || !call.watched.valid()) return;
             note("cancel " + call.mark);

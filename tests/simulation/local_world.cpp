@@ -13,7 +13,6 @@ namespace {
 
 /// See the header.
 constexpr auto settling = 15min;
-constexpr auto gap = 6min;
 /// For so long a submit is repeated (R-RETRY-80).
 constexpr auto submit_budget = 300s;
 
@@ -33,7 +32,7 @@ Outcome World::run() {
     auto const start = now();
     while (open_ > 0 || visitors_.busy()) {
         runtime_->poll(1h);
-        if (now() - start > storm_ + settling + gap * given_up_) {
+        if (now() - start > storm_ + settling) {
             report_hanging();
             break;
         }

@@ -211,8 +211,6 @@ private:
     std::optional<Runtime> runtime_{make_runtime()};
     nanoseconds storm_{0};
     int open_{0};
-    /// Calls that may be given up, and so may leave others waiting for their numbers.
-    int given_up_{0};
     bool calm_{false};
     /// The server is stopping, or there is none; and since when there is one.
     bool away_{false};

@@ -56,8 +56,15 @@ std::int64_t proto_estimate(SentDatum const& datum) {
 void TrainJudge::on_submit(TrainCall* call, ReadRequest const& read, std::string const& body,
                            TimePoint now, Rules rules) {
     auto const seq_id = read.request.seq_id;
-    auto const [at, fresh] = sent_.try_emplace(seq_id);
+    auto const [at, first] = sent_.try_emplace(seq_id);
     auto& sent = at->second;
+    bool fresh = first;
+    if (!fresh && sent.call != call && sent.call != nullptr && !sent.accepted) {
+        // The service refused it to the other one, which is over, or complains.
+        overtakes(*sent.call, now, seq_id);
+        sent = {};
+        fresh = true;
+    }
     if (fresh) {
         sent.call = call;
         sent.may_be_done_twice = rules.may_be_done_twice;
@@ -71,9 +78,10 @@ void TrainJudge::on_submit(TrainCall* call, ReadRequest const& read, std::string
     sent.body = body;
     sent.protobuf = read.protobuf;
     sent.open = true;
-    if (call != nullptr && call->gone_before(now)) {
-        problem("a submit for a call that is over: " + name(seq_id));
-    }
+    if (call == nullptr || !call->gone_before(now)) return;
+    if (fresh) problem("a submit for a call that is over: " + name(seq_id));
+    // What the service may have is sent again on behalf of those behind it.
+    sent.fills_gap = true;
 }
 
 void TrainJudge::on_first(Sent& sent, ReadRequest const& read, TimePoint now, bool parallel) {
@@ -184,14 +192,13 @@ void TrainJudge::check_cut(Sent const& sent, TrainRequest const& got) {
 }
 
 /// R-TRAIN-11: whoever was asked for before is submitted, or never will be.
-void TrainJudge::check_order(Sent const& sent, std::int64_t seq_id, TimePoint now) {
+void TrainJudge::check_order(Sent& sent, std::int64_t seq_id, TimePoint now) {
     auto const& call = *sent.call;
     for (auto const& [number, other] : sent_) {
         if (other.call == nullptr || other.call == &call || seq_id == 0 || number == 0) continue;
-        if ((other.call->place < call.place) != (number < seq_id)) {
-            problem("numbers in another order than the calls: " + name(number) + " and " +
-                    name(seq_id));
-        }
+        if ((other.call->place < call.place) == (number < seq_id)) continue;
+        sent.fills_gap = true;
+        overtakes(*other.call, now, seq_id);
     }
     for (auto const& [number, other] : sent_) {
         if (!other.open || other.call == nullptr || other.call == &call) continue;
@@ -199,11 +206,14 @@ void TrainJudge::check_order(Sent const& sent, std::int64_t seq_id, TimePoint no
     }
     for (auto const* before : program_) {
         if (before == &call) break;
-        if (!before->numbered() || before->submitted() || before->over || before->cancelled) {
-            continue;
-        }
-        overtaken_.push_back({.call = before, .when = now, .by = name(seq_id)});
+        if (before->numbered() && !before->submitted()) overtakes(*before, now, seq_id);
     }
+}
+
+/// Only who has come to nothing is overtaken.
+void TrainJudge::overtakes(TrainCall const& call, TimePoint now, std::int64_t seq_id) {
+    if (call.over || call.cancelled) return;
+    overtaken_.push_back({.call = &call, .when = now, .by = name(seq_id)});
 }
 
 /// R-TRAIN-32.
@@ -274,7 +284,8 @@ void TrainJudge::verify(TrainedModel const& model, bool steps_have_metrics) {
         if (++sent.done > 1 && !sent.may_be_done_twice) problem("done twice: " + name(got.seq_id));
         // The number of an unload is not told, and what is done twice comes when it comes: of two
         // the first may have failed.
-        bool const late = sent.done > 1 || (sent.repeated && sent.may_be_done_twice);
+        bool const late =
+            sent.done > 1 || sent.fills_gap || (sent.repeated && sent.may_be_done_twice);
         if (got.kind != TrainKind::unload && !late) {
             if (got.seq_id <= last) problem("done in the wrong order: " + name(got.seq_id));
             last = got.seq_id;
@@ -383,38 +394,19 @@ void TrainJudge::check_outputs(TrainCall const& call, std::vector<Sent const*> c
     if (!fits) problem("other outputs: " + what_of(call));
 }
 
-/// R-TRAIN-10: no number is left out but those of requests that were given up before they were
-/// sent, and none is used twice.
+/// R-TRAIN-10: no number is left out, but for those that nobody came to fill: of a call whose
+/// first chunk was to go last.
 void TrainJudge::verify_numbers() {
-    std::set<std::int64_t> next{1};
-    if (auto const first = sent_.find(1); first != sent_.end() && first->second.call == nullptr) {
-        next = {2};
-    }
-    for (auto const* call : program_) {
-        if (!call->numbered() || !call->begun) continue;
-        auto const ways =
-            call->pass() ? call->cuts
-                         : std::vector<std::vector<Stretch>>{{Stretch{.first = 0, .count = 1}}};
-        std::set<std::int64_t> after;
-        for (auto const& way : ways) {
-            auto const size = static_cast<std::int64_t>(way.size());
-            auto possible = next;
-            for (auto const& [seq_id, sent] : sent_) {
-                if (sent.call != call || seq_id == 0) continue;
-                auto const at = std::ranges::find(way, sent.stretch);
-                auto const first =
-                    seq_id - (at - way.begin()) - static_cast<std::int64_t>(sent.pass) * size;
-                std::erase_if(possible, [first](std::int64_t each) { return each != first; });
-            }
-            for (auto const first : possible) {
-                after.insert(first + size * static_cast<std::int64_t>(call->passes()));
-            }
+    std::int64_t next = 1;
+    std::optional<std::int64_t> left_out;
+    for (auto const& [seq_id, sent] : sent_) {
+        if (seq_id == 0) continue;  // an unload
+        if (seq_id != next && !left_out) left_out = next;
+        next = seq_id + 1;
+        if (left_out && sent.stretch.first == 0) {
+            problem("the number " + name(*left_out) + " was left out, and " + name(seq_id) +
+                    " sent");
         }
-        if (after.empty()) {
-            return problem("numbers of " + id_ + " have a gap, or one is used twice, at " +
-                           what_of(*call));
-        }
-        next = std::move(after);
     }
 }
 

@@ -153,6 +153,8 @@ private:
         bool accepted{false};
         bool may_be_done_twice{false};
         bool repeated{false};
+        /// Its number was left open by a call that came to nothing, when higher ones were sent.
+        bool fills_gap{false};
         int done{0};
         PassResult result{};
         double step{0};
@@ -168,7 +170,8 @@ private:
     void on_repeat(Sent const& sent, ReadRequest const& read, std::string const& body);
     [[nodiscard]] TrainRequest wanted(TrainCall const& call, TrainRequest const& got, Sent& sent);
     void check_cut(Sent const& sent, TrainRequest const& got);
-    void check_order(Sent const& sent, std::int64_t seq_id, TimePoint now);
+    void overtakes(TrainCall const& call, TimePoint now, std::int64_t seq_id);
+    void check_order(Sent& sent, std::int64_t seq_id, TimePoint now);
     void check_chunks(Sent const& sent, std::int64_t seq_id, bool parallel);
     void check_result(TrainCall const& call, bool steps_have_metrics);
     void check_outputs(TrainCall const& call, std::vector<Sent const*> const& parts);

@@ -21,6 +21,11 @@ std::string member(SentRequest const& request, std::string_view name) {
     return std::string{json_member(request.body, name)};
 }
 
+/// Whether a pass is a part of a call, and not its beginning.
+bool is_later_chunk(TrainRequest const& request) {
+    return request.pass() && !request.data.empty() && request.data.front().place() > 0;
+}
+
 }  // namespace
 
 TrainingNature TrainingService::draw_nature(service::Random& random) {
@@ -36,6 +41,7 @@ TrainingNature TrainingService::draw_nature(service::Random& random) {
         nature.has_config = chance(0.5);
         nature.knows_repeats = false;
         nature.knows_repeated_saves = false;
+        nature.waits_for_numbers = false;
         nature.parallel = false;
         constexpr std::array refusals{500, 500, 422, 415, 400};
         nature.refusal = refusals[random.next() % refusals.size()];
@@ -48,6 +54,7 @@ TrainingNature TrainingService::draw_nature(service::Random& random) {
     } else if (kind < 0.45) {  // takes both, and forgets saves
         nature.parallel = false;
         nature.knows_repeated_saves = false;
+        nature.waits_for_numbers = false;
         nature.failure_is_400 = true;
         nature.lost_is_404 = true;
     } else {
@@ -55,6 +62,7 @@ TrainingNature TrainingService::draw_nature(service::Random& random) {
         nature.zstd = chance(0.4);
         nature.via_load = chance(0.4);
         nature.knows_repeated_saves = chance(0.7);
+        nature.waits_for_numbers = nature.knows_repeated_saves;
     }
     nature.steps_have_metrics = !chance(0.2);
     if (chance(0.7)) nature.chunk_items = 1 + below(4);
@@ -127,8 +135,9 @@ void TrainingService::restart(bool loses) {
 
 void TrainingService::block_billing(bool on) { blocked_ = on && !calm_; }
 
-void TrainingService::call_over(std::string const& mark) {
+void TrainingService::call_over(std::string const& mark, bool fell_over) {
     over_.insert(mark);
+    if (fell_over) over_by_fall_.insert(mark);
     for (auto const& [model, worker] : workers_) look_for_work(model);
 }
 
@@ -154,7 +163,21 @@ std::chrono::nanoseconds TrainingService::span(std::chrono::nanoseconds most) {
 TrainingService::Answer TrainingService::serve(SentRequest const& request) {
     auto const path =
         request.path.starts_with(root) ? request.path.substr(root.size()) : std::string{};
-    if (auto spoilt = mood(request, path)) return *spoilt;
+    auto const copy =
+        request.header("x-idempotency-key") + '/' + request.header("x-stainless-retry-count");
+    if (spoilt_.contains(copy)) return reply(R"({"detail":"this came twice"})", 409);
+    // A refusal of what it has taken before would be a lie that no client could see through.
+    auto const read = read_train_request(request.path, request.body);
+    auto spoilt = mood(request, path);
+    if (spoilt && *spoilt && (*spoilt)->status == 400 && read &&
+        workers_[read->request.model_id].came.contains(read->request.seq_id)) {
+        spoilt.reset();
+    }
+    if (spoilt) {
+        if (request.header("x-idempotency-key").size() > 0) spoilt_.insert(copy);
+        note_spoilt(request, *spoilt);
+        return *spoilt;
+    }
     if (path == "retrieve_future") return poll(request);
     if (path == "asample") return sample(request);
     if (path == "client/config") return client_config();
@@ -292,6 +315,8 @@ TrainingService::Answer TrainingService::train(SentRequest const& request, std::
     if (auto refusal = refused_encoding(*read, path)) return refusal;
     if (read->request.pass()) {
         count(read->zstd ? "compressed pass" : read->protobuf ? "protobuf pass" : "JSON pass");
+        // Its clients take it for an old one, at which they leave doubtful steps alone (C-59).
+        if (!read->protobuf) nature_.waits_for_numbers = false;
     }
     auto& asked = read->request;
     if (nature_.old_members && request.body.find("optimizer_config") != std::string::npos) {
@@ -424,6 +449,9 @@ TrainingService::Answer TrainingService::submit(SentRequest const& request, Trai
     auto const job = make_job(request, std::move(asked), std::move(id));
     worker.queue.emplace(Place{number, arrival}, job);
     worker.taken.insert(number);
+    worker.came.insert(number);
+    if (!is_later_chunk(job->request)) worker.begun.emplace(job->mark, job->request.kind);
+    watch(model, number);
     if (!calm_ && worker.queue.size() == 1 && may_work(worker) && chance(0.02)) {
         clock_.disarm(worker.work);
         work(model);
@@ -439,13 +467,65 @@ TrainingService::Answer TrainingService::submit(SentRequest const& request, Trai
 bool TrainingService::may_work(Worker const& worker) {
     if (worker.queue.empty()) return false;
     auto const& [place, job] = *worker.queue.begin();
-    bool const later_chunk =
-        job->request.pass() && !job->request.data.empty() && job->request.data.front().place() > 0;
-    if (!later_chunk || worker.done.contains(place.first - 1) || over_.contains(job->mark)) {
+    if (nature_.waits_for_numbers) {
+        if (!missing(worker, place.first)) return true;
+        count("held back for a number");
+        return false;
+    }
+    if (!is_later_chunk(job->request) || over_.contains(job->mark) ||
+        worker.begun.contains({job->mark, job->request.kind})) {
         return true;
     }
     count("chunk held back");
     return false;
+}
+
+std::optional<std::int64_t> TrainingService::missing(Worker const& worker,
+                                                     std::int64_t number) const {
+    if (number == without_number) return std::nullopt;
+    // Before an unload nothing more comes.
+    bool const unloads =
+        !worker.queue.empty() && worker.queue.rbegin()->first.first == without_number;
+    if (unloads) return std::nullopt;
+    for (std::int64_t each = 1; each < number; ++each) {
+        if (worker.came.contains(each)) continue;
+        auto const found = worker.fallen_over.find(each);
+        if (found == worker.fallen_over.end()) return each;
+        auto const& [mark, since] = found->second;
+        if (!over_by_fall_.contains(mark) && clock_.now() - since < 290s) return each;
+    }
+    return std::nullopt;
+}
+
+/// What the service falls over nobody sends again, nor uses its number.
+void TrainingService::note_spoilt(SentRequest const& request, Answer const& answer) {
+    auto const read = read_train_request(request.path, request.body);
+    if (!read || read->request.model_id.empty() || read->request.seq_id < 1) return;
+    auto& fallen_over = workers_[read->request.model_id].fallen_over;
+    if (!answer || (answer->status != 500 && answer->status != 409)) {
+        fallen_over.erase(read->request.seq_id);
+        return;
+    }
+    fallen_over.try_emplace(
+        read->request.seq_id,
+        Worker::FallenOver{.mark = request.header(mark_line), .since = clock_.now()});
+}
+
+void TrainingService::watch(std::string const& model, std::int64_t number) {
+    auto const& worker = workers_[model];
+    auto const& job = *worker.queue.lower_bound({number, 0})->second;
+    if (!nature_.waits_for_numbers || is_later_chunk(job.request) || !missing(worker, number)) {
+        return;
+    }
+    auto& alarm = watches_.emplace_back();
+    alarm.action = [this, model, number] {
+        if (auto const lacking = missing(workers_[model], number)) {
+            complaints_.push_back("request " + std::to_string(number) + " of " + model +
+                                  " has waited for a second for request " +
+                                  std::to_string(*lacking) + ", which has not come");
+        }
+    };
+    clock_.arm(alarm, clock_.now() + 1s, Precision::exact);
 }
 
 void TrainingService::look_for_work(std::string const& model) {

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,6 +38,8 @@ struct TrainingNature {
     bool knows_repeats{true};
     /// So is one of a save or load. Otherwise the name of a save is taken, and a load too late.
     bool knows_repeated_saves{true};
+    /// Requests of a model wait for all numbers below theirs; otherwise they are done as they come.
+    bool waits_for_numbers{true};
     bool parallel{true};
     bool zstd{false};
     bool via_load{false};
@@ -72,7 +75,9 @@ struct TrainedModel {
 };
 
 /// A Tinker service that trains, in memory and with moods. Requests of a model are carried out in
-/// the order of their numbers; a chunk that is not its call's first waits for the one before it.
+/// the order of their numbers. Most services wait for a number that has not come, for ever; others
+/// do so only with a chunk that is not its call's first. It complains of a request that has waited
+/// for a second: nobody submits one before those below it have come.
 /// What it answers depends on the seed and on what it was asked before; time passes only by the
 /// clock. Loop thread only; outlives its transport's calls.
 class TrainingService {
@@ -87,8 +92,9 @@ public:
     /// What is not done is lost, or begun anew; what is done stays.
     void restart(bool loses);
     void block_billing(bool on);
-    /// Nothing more will come for this call: chunks of it do not wait for others any more.
-    void call_over(std::string const& mark);
+    /// Nothing more will come for this call: chunks of it do not wait for others any more. Whether
+    /// it ended with what the service said when it fell over it.
+    void call_over(std::string const& mark, bool fell_over);
 
     [[nodiscard]] TrainingNature const& nature() const noexcept { return nature_; }
     [[nodiscard]] std::map<std::string, TrainedModel> const& models() const noexcept {
@@ -126,6 +132,16 @@ private:
     struct Worker {
         std::map<Place, JobPtr> queue{};
         std::set<std::int64_t> taken{};  ///< numbers that came
+        std::set<std::int64_t> came{};   ///< the same, even if what came was lost since
+        /// Numbers that the service fell over, and whose: if that call failed for it, or tried for
+        /// as long as calls do, nobody dares to use the number again, and it is not waited for.
+        struct FallenOver {
+            std::string mark{};
+            TimePoint since{};
+        };
+        std::map<std::int64_t, FallenOver> fallen_over{};
+        /// Calls and kinds of requests whose first chunk has come.
+        std::set<std::pair<std::string, TrainKind>> begun{};
         std::set<std::int64_t> done{};
         Alarm work{};
     };
@@ -133,6 +149,11 @@ private:
     static TrainingNature draw_nature(service::Random& random);
 
     std::optional<Answer> mood(testing::SentRequest const& request, std::string_view path);
+    void note_spoilt(testing::SentRequest const& request, Answer const& answer);
+    /// A number below this one for which the service waits.
+    [[nodiscard]] std::optional<std::int64_t> missing(Worker const& worker,
+                                                      std::int64_t number) const;
+    void watch(std::string const& model, std::int64_t number);
     Answer train(testing::SentRequest const& request, std::string_view path);
     Answer refused_encoding(ReadRequest const& read, std::string_view path);
     Answer submit(testing::SentRequest const& request, TrainRequest asked);
@@ -177,6 +198,10 @@ private:
     std::map<std::string, ModelState> checkpoints_{};         ///< by path
     std::map<std::string, std::uint64_t> sampler_weights_{};  ///< by sampling session
     std::set<std::string> over_{};
+    std::set<std::string> over_by_fall_{};
+    /// Requests that a mood answered: the network may bring them twice.
+    std::set<std::string> spoilt_{};
+    std::deque<Alarm> watches_{};
     std::vector<std::string> complaints_{};
 };
 

@@ -37,6 +37,7 @@ std::vector<std::string> const& training_occurrences() {
         "service: compressed pass",
         "service: JSON pass",
         "service: chunk held back",
+        "service: held back for a number",
         "service: repeat of a submit",
         "service: repeat of a save that is not recognised",
         "service: model by load",

@@ -22,8 +22,9 @@ namespace tinkxx::simulation {
 /// - A request is submitted once those of earlier calls are accepted or given up. In parallel the
 ///   first chunk of a call goes last; in a row each follows the one before it. Chunks are cut as
 ///   R-TRAIN-20 says, for the estimate of one encoding.
-/// - Sequence ids have no gap but those of requests that were given up before they were sent. One
-///   is sent again, with the same content, only if it was not accepted.
+/// - Sequence ids have no gap: no request waits at the service for a second because one below it
+///   was given up. One is sent again, with the same content, only if it was not accepted; under the
+///   number of one that the service refused or never saw another is sent.
 /// - Without the largest, submits that are open fit the byte budget. All of it comes back.
 /// - `status()` says of every pending operation where it stands and why; a wait that a timer ends
 ///   says when. Once all faults stop, everything that is outstanding ends within fifteen minutes:

@@ -251,7 +251,12 @@ SentTensor read_tensor(json::object const& object) {
             tensor.shape.push_back(extent.to_number<std::int64_t>());
         }
     }
-    for (auto const& value : object.at("data").as_array()) tensor.values.push_back(number(value));
+    for (auto const& value : object.at("data").as_array()) {
+        // The text stands for a float, and may be shorter than that of the double it is.
+        auto const read = number(value);
+        tensor.values.push_back(tensor.integers ? read
+                                                : static_cast<double>(static_cast<float>(read)));
+    }
     return tensor;
 }
 

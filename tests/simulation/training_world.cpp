@@ -106,7 +106,8 @@ void World::make_clients() {
         if (chance(0.2)) options.chunks.bytes = 40 + below(400);
         if (chance(0.3)) options.chunks.bytes_in_flight = 1 + below(200);
         if (chance(0.1)) options.poll_backoff = ExponentialPollBackoff{};
-        if (chance(0.1)) options.repeat_steps = chance(0.5);
+        // Whoever does not repeat leaves gaps, for which some services wait.
+        if (chance(0.1)) options.repeat_steps = chance(0.5) || client.nature().waits_for_numbers;
         if (chance(0.1)) {
             auto const takes = client.nature().takes;
             options.submit_encoding = takes == TrainingNature::Takes::json ||
@@ -182,7 +183,8 @@ void World::end(UserCall& call, std::optional<Error> const& error) {
         problem("call " + call.mark + " went on after its deadline");
     }
     if (call.judge != nullptr) call.judge->on_over(call, now());
-    clients_[call.client].endpoint->service->call_over(call.mark);
+    auto const status = error ? error->http_status().value_or(0) : 0;
+    clients_[call.client].endpoint->service->call_over(call.mark, status == 500 || status == 409);
     if (!error) {
         note("done " + call.mark);
         ++outcome_.succeeded;
@@ -224,6 +226,11 @@ bool World::explained(UserCall const& call, Error const& error) {
         return true;
     }
     auto const status = error.http_status().value_or(0);
+    if (text.find("could not be sent again") != text.npos) {  // a request of an earlier call
+        count("end: an earlier request is not settled");
+        if (kind == ErrorKind::billing) count("end: billing");
+        return kind == ErrorKind::billing || now() - *call.begun >= submit_budget;
+    }
     bool const seen = status == 0 || call.statuses.contains(status);
     if (error.stopped() == RetryEnd::not_repeatable &&
         text.find("may have been applied") != text.npos) {

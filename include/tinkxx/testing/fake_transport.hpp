@@ -140,6 +140,8 @@ public:
 
     Call start(Request request, ReplySink& sink) override;
     void cancel(Call call) noexcept override;
+    /// Of a call that is to fail: what the failure says.
+    [[nodiscard]] Seen seen(Call call) const noexcept override;
     void pause(Call call, bool on) noexcept override;
     void discard(Call call) noexcept override;
     void drain(TimePoint deadline) noexcept override;

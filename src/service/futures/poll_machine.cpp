@@ -251,10 +251,17 @@ PollMachine::Step PollMachine::on_status(int status, Error const& error, TimePoi
     if (status == 400) return on_bad_request(error, now);
     if (status == 402) return {.next = AskBilling{}};
     if (status == 410) {
-        auto details = this->error(ErrorKind::promise_lost,
-                                   ": 410 gone: the service does not know this request any more; "
-                                   "submit it again");
-        details.retryable = true;
+        // A sample stands alone, and so does a new model. Other requests are steps of a model:
+        // those before them are lost as well, and so may the model be.
+        bool const alone = type_ == "Sample" || type_ == "CreateModel";
+        auto details = this->error(
+            ErrorKind::promise_lost,
+            alone
+                ? ": 410 gone: the service does not know this request any more; submit it again"
+                : ": 410 gone: the service does not know this request any more, and may have lost "
+                  "its model; go on from the last checkpoint "
+                  "(ServiceClient::create_training_client_from_state)");
+        details.retryable = alone;
         details.http_status = status;
         details.body = error.body();
         details.headers = error.details().headers;

@@ -45,6 +45,10 @@ Event HttpCall::event() const {
 
 HttpCall::~HttpCall() { cancel(); }
 
+bool HttpCall::in_doubt() const noexcept {
+    return in_doubt_ || (call_.id != 0 && context_->transport().seen(call_) == Seen::maybe);
+}
+
 std::shared_ptr<Headers const> const& HttpCall::common_headers() const noexcept {
     return order_->common_headers ? order_->common_headers : context_->headers();
 }
@@ -178,6 +182,8 @@ void HttpCall::on_done(Timing const& timing) {
     auto const& [head, body] = answer();
     if (context_->dumps()) context_->dump(order_->operation, head, body, scrubber());
     auto const now = context_->scheduler().wall();
+    // A gateway answers so for servers that did act. A refusal says nothing of earlier attempts.
+    in_doubt_ = in_doubt_ || head.status == 408 || head.status >= 500;
     if (is_success(head.status)) {
         return follow(retry_->on_reply(head, body, now, 0, context_->config().scrubber), timing);
     }
@@ -186,6 +192,7 @@ void HttpCall::on_done(Timing const& timing) {
 
 void HttpCall::on_failure(Failure failure) {
     call_ = {};
+    in_doubt_ = in_doubt_ || failure.seen == Seen::maybe;
     auto const timing = failure.timing;
     answer_.reset();
     follow(retry_->on_failure(failure, delivered_, context_->chance(), scrubber()), timing);

@@ -117,6 +117,9 @@ public:
     /// over.
     [[nodiscard]] TimePoint started() const noexcept { return started_; }
     [[nodiscard]] TimePoint sent_at() const noexcept { return sent_at_; }
+    /// The server may have acted on an attempt that it did not answer well. Over all calls made
+    /// with this object.
+    [[nodiscard]] bool in_doubt() const noexcept;
 
 private:
     friend class HttpContext;
@@ -181,6 +184,7 @@ private:
     bool delivered_{false};  ///< a piece of the body was given away
     bool paused_{false};
     bool has_secrets_{false};  ///< among the lines of the order, to be kept out of errors
+    bool in_doubt_{false};     ///< by attempts that are over
     std::shared_ptr<HttpOrder const> order_{};
     HttpParcel parcel_{};
     std::optional<HttpRetry> retry_{};

@@ -6,6 +6,7 @@
 #include "service/http/retry_after.hpp"
 #include "service/retry/user_error.hpp"
 #include "service/session/service_call.hpp"
+#include "service/telemetry/error_stack.hpp"
 #include "service/telemetry/error_type.hpp"
 #include "wire/future.hpp"
 
@@ -589,10 +590,16 @@ void SampleOperation::not_done(Error const& error) {
 void SampleOperation::decoded(Result<SampleResponse> response, bool protobuf) {
     if (response) {
         auto const length = order_.prompt_length;
-        response =
+        auto completed =
             wire::complete_sample(*std::move(response), dispatched_->sequence_ids.get(),
                                   length < 0 ? std::nullopt : std::optional{length},
                                   order_.settings->options, sampler_->record_stability_info());
+        if (completed) {
+            sampler_->warn_unanswered(completed->unanswered);
+            response = std::move(completed->response);
+        } else {
+            response = completed.error();
+        }
     }
     if (!response) {
         sampler_->report_undecodable(response.error(), request_id(), protobuf);
@@ -920,7 +927,7 @@ void SampleOperation::report_attempt(Error const& error, bool retry) const {
     data["func"] = std::string{order_.operation};
     data["exception"] = error.what();
     data["exception_type"] = std::string{error_type(error)};
-    data["exception_stack"] = nullptr;
+    data["exception_stack"] = error_stack(order_.operation, attempt_, error);
     if (error.http_status()) {
         data["status_code"] = *error.http_status();
     } else {

@@ -245,6 +245,12 @@ void Sampler::report_undecodable(Error const& error, std::string const& request_
     report_unreadable_result(telemetry(), request_id, "Sample", protobuf, error);
 }
 
+void Sampler::warn_unanswered(std::string_view options) {
+    if (options.empty() || std::exchange(unanswered_warned_, true)) return;
+    log(LogLevel::warning, "sample: the server did not answer " + std::string{options} +
+                               ", so these parts of the response are empty; it may predate them");
+}
+
 void Sampler::capture(Error const& error) {
     if (auto* const to = telemetry()) to->capture(error);
 }

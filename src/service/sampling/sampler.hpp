@@ -112,6 +112,8 @@ public:
     void warn_of_queue(QueueState state, std::string const& reason);
     void cancel_on_server(std::string const& request_id);
     void report_undecodable(Error const& error, std::string const& request_id, bool protobuf);
+    /// Warns once that the server left out what was asked for (C-30). Nothing if none was.
+    void warn_unanswered(std::string_view options);
     void capture(Error const& error);
 
     [[nodiscard]] Telemetry* telemetry() const noexcept { return shared_->context().telemetry(); }
@@ -161,6 +163,7 @@ private:
     std::shared_ptr<RetryHandler> handler_{};
     std::unique_ptr<CompletionPoll> completions_{};
     QueueStateReporter reporter_;
+    bool unanswered_warned_{false};
 };
 
 }  // namespace tinkxx::service

@@ -83,8 +83,10 @@ std::string to_string(OperationStatus const& status) {
                 std::string{to_string(status.stage)} + " for " + span_text(status.in_stage);
     if (status.ends_in) text += ", " + span_text(*status.ends_in) + " left";
     if (!status.why.empty()) text += " (" + status.why + ')';
-    if (status.queue_state && *status.queue_state != QueueState::active) {
-        text += ", the service says " + std::string{to_string(*status.queue_state)};
+    bool const idle = status.queue_state && *status.queue_state != QueueState::active;
+    if (idle || !status.queue_reason.empty()) {
+        text += ", the service says";
+        if (idle) text += ' ' + std::string{to_string(*status.queue_state)};
         if (!status.queue_reason.empty()) text += ": " + status.queue_reason;
     }
     if (status.attempt > 0) text += ", attempt " + std::to_string(status.attempt);

@@ -2,6 +2,7 @@
 
 #include "service/http/standard_headers.hpp"
 #include "service/retry/user_error.hpp"
+#include "service/telemetry/error_stack.hpp"
 #include "service/telemetry/error_type.hpp"
 
 #include <algorithm>
@@ -176,7 +177,7 @@ void ServiceCall::report(Error const& error) const {
     data["func"] = order_->operation.name();
     data["exception"] = error.what();
     data["exception_type"] = boost::json::string_view{error_type(error)};
-    data["exception_stack"] = nullptr;
+    data["exception_stack"] = error_stack(order_->operation.name(), retry_->attempts(), error);
     if (auto const status = error.http_status()) {
         data["status_code"] = *status;
     } else {

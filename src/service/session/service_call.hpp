@@ -88,6 +88,8 @@ public:
     [[nodiscard]] Standing standing() const;
     /// When the last attempt was given to the transport; also once the call is over.
     [[nodiscard]] TimePoint sent_at() const noexcept { return http_.sent_at(); }
+    /// As `HttpCall` has it.
+    [[nodiscard]] bool in_doubt() const noexcept { return http_.in_doubt(); }
     /// As `standing().doing`, at no cost.
     [[nodiscard]] Standing::Doing doing() const noexcept;
     /// Nothing but the service holds it up: it does not answer, or has failed and is given time.

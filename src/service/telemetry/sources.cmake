@@ -1,4 +1,5 @@
 target_sources(tinkxx PRIVATE
+    service/telemetry/error_stack.cpp
     service/telemetry/error_type.cpp
     service/telemetry/holder_telemetry.cpp
     service/telemetry/process_uuid.cpp

@@ -2,6 +2,7 @@
 
 #include "service/http/standard_headers.hpp"
 #include "service/retry/user_error.hpp"
+#include "service/telemetry/error_stack.hpp"
 #include "service/telemetry/error_type.hpp"
 #include "service/telemetry/process_uuid.hpp"
 #include "service/uuid.hpp"
@@ -38,14 +39,9 @@ json::value body_value(std::string_view text) {
 
 /// What led to an error, in place of a stack: C++ has none to show.
 std::optional<std::string> causes(Error const& error, Scrubber const& scrubber) {
-    std::string text;
-    for (auto const* cause = error.cause(); cause != nullptr; cause = cause->cause()) {
-        if (text.size() > most_text) break;
-        text += text.empty() ? "caused by " : "\ncaused by ";
-        text += std::string{error_type(*cause)} + ": " + cause->what();
-    }
+    auto const text = error_causes(error);
     if (text.empty()) return std::nullopt;
-    return cut(scrubber.scrub(text));
+    return scrubber.scrub(text);
 }
 
 }  // namespace

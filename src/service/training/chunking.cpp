@@ -1,33 +1,17 @@
 #include "service/training/chunking.hpp"
 
+#include "wire/model_input.hpp"
+
 #include <algorithm>
 
 namespace tinkxx::service {
 
 namespace {
 
-constexpr std::int64_t json_bytes_per_number = 10;
-
 std::int64_t count(std::size_t size) { return static_cast<std::int64_t>(size); }
 
-struct ChunkBytes {
-    std::int64_t per_token;
-
-    std::int64_t operator()(EncodedTextChunk const& chunk) const {
-        return count(chunk.tokens.size()) * per_token;
-    }
-    std::int64_t operator()(ImageChunk const& chunk) const { return count(chunk.data.size()); }
-    std::int64_t operator()(ImageAssetPointerChunk const& chunk) const {
-        // Its length in characters, as the official SDK counts.
-        return std::ranges::count_if(chunk.location, [](char c) {
-            return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
-        });
-    }
-    std::int64_t operator()(DmelChunk const& chunk) const { return count(chunk.dmel.size()); }
-};
-
 std::int64_t tensor_bytes(TensorView const& tensor, wire::Encoding encoding) {
-    if (encoding == wire::Encoding::json) return count(tensor.size()) * json_bytes_per_number;
+    if (encoding == wire::Encoding::json) return count(tensor.size()) * wire::json_bytes_per_number;
     constexpr std::int64_t index_bytes = 8;
     auto total = count(tensor.size()) * (tensor.dtype() == DType::float32 ? 4 : 8);
     if (tensor.sparse_crow_indices)
@@ -62,9 +46,8 @@ private:
 }  // namespace
 
 std::int64_t estimate_bytes(Datum const& datum, wire::Encoding encoding) noexcept {
-    ChunkBytes const bytes{encoding == wire::Encoding::json ? json_bytes_per_number : 4};
-    std::int64_t total = 0;
-    for (auto const& chunk : datum.model_input.chunks) total += std::visit(bytes, chunk);
+    auto const per_token = encoding == wire::Encoding::json ? wire::json_bytes_per_number : 4;
+    auto total = wire::estimate_bytes(datum.model_input, per_token);
     for (auto const& [name, input] : datum.loss_fn_inputs) {
         total += tensor_bytes(input.view(), encoding);
     }

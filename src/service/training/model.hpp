@@ -42,9 +42,10 @@ public:
         return encodings_;
     }
 
-    /// The next ids of the model (R-TRAIN-10).
-    [[nodiscard]] Ticket take(std::size_t submits) const {
-        return Ticket{desk_, desk_->take(static_cast<std::int64_t>(submits))};
+    /// The next places in the line of the model (R-TRAIN-10).
+    [[nodiscard]] Ticket take(std::size_t submits,
+                              Ticket::Numbers numbers = Ticket::Numbers::yes) const {
+        return Ticket{desk_, desk_->take(static_cast<std::int64_t>(submits)), numbers};
     }
     /// For those who look on.
     [[nodiscard]] TurnDesk& desk() const noexcept { return *desk_; }

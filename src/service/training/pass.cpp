@@ -13,7 +13,8 @@ struct Pass::Recoding {
     Pass* owner{nullptr};
     std::size_t index{0};
     wire::Encoding encoding{};
-    std::function<Result<SubmitOrder>(std::size_t, wire::Encoding)> recode{};
+    std::int64_t seq_id{0};
+    std::function<Result<SubmitOrder>(std::size_t, wire::Encoding, std::int64_t)> recode{};
     std::optional<Result<SubmitOrder>> order{};
 };
 
@@ -37,6 +38,30 @@ void Pass::start(PassPlan plan) {
 void Pass::on_turn() {
     waits_for_turn_ = false;
     if (shared_->ending()) return;  // the end comes to everyone in turn
+    if (plan_.ticket) return settle();
+    begin();
+}
+
+/// Sends again what the service may have or not: it would wait for the number, or refuse it to
+/// another request.
+void Pass::settle() {
+    auto& desk = plan_.ticket.desk();
+    for (;;) {
+        if (desk.unsettled().empty()) return begin();
+        auto const& [order, extras] = desk.unsettled().front();
+        auto const judged = judgement(order);
+        if (judged.repeat_if_seen) {
+            Submission::Listener& listener = *this;
+            settling_ = std::make_unique<Submission>(*shared_, listener, 0, extras);
+            return settling_->settle(order, judged);
+        }
+        desk.settled(true);
+    }
+}
+
+void Pass::begin() {
+    settling_.reset();
+    if (plan_.ticket) plan_.ticket.begin();
     auto const next = order_->begin();
     for (auto i = next.first; i < next.first + next.count; ++i) submit(i);
 }
@@ -52,13 +77,18 @@ void Pass::submit(std::size_t index) {
         order.encoding != plan_.encodings->current()) {
         return recode(index, plan_.encodings->current(), std::nullopt);
     }
+    if (plan_.ticket) {
+        if (auto const done = set_number(order, plan_.ticket.seq_id(index)); !done) {
+            return refuse_later(index, done.error());
+        }
+    }
     submissions_[index]->start(order, judgement(order));
 }
 
 Submission::Judgement Pass::judgement(SubmitOrder const& order) const {
     Submission::Judgement made;
     if (!plan_.encodings) return made;
-    bool const tried = plan_.recode && !plan_.encodings->decided();
+    bool const tried = order.encoding && !plan_.encodings->decided();
     made.plain_500_ends = tried && order.encoding == wire::Encoding::protobuf;
     bool const old =
         plan_.encodings->old_server() || (tried && order.encoding == wire::Encoding::json);
@@ -72,12 +102,13 @@ void Pass::recode(std::size_t index, wire::Encoding encoding, std::optional<Erro
     job->owner = this;
     job->index = index;
     job->encoding = encoding;
+    if (plan_.ticket) job->seq_id = plan_.ticket.seq_id(index);
     job->recode = plan_.recode;
     recodings_.push_back(job);
     auto& runtime = shared_->http().runtime();
     runtime.run_callback(
         [job, core = runtime.shared_from_this()] {
-            job->order.emplace(job->recode(job->index, job->encoding));
+            job->order.emplace(job->recode(job->index, job->encoding, job->seq_id));
             core->scheduler().post([job] {
                 if (job->owner != nullptr) job->owner->recoded(*job);
             });
@@ -87,6 +118,18 @@ void Pass::recode(std::size_t index, wire::Encoding encoding, std::optional<Erro
             if (job->owner != nullptr) job->owner->recoded(*job);
         });
     listener_->on_standing();
+}
+
+/// Nobody is told of a failure from inside `start`.
+void Pass::refuse_later(std::size_t index, Error const& error) {
+    auto const job = std::make_shared<Recoding>();
+    job->owner = this;
+    job->index = index;
+    job->order.emplace(error);
+    recodings_.push_back(job);
+    shared_->scheduler().post([job] {
+        if (job->owner != nullptr) job->owner->recoded(*job);
+    });
 }
 
 void Pass::recoded(Recoding& job) {
@@ -102,6 +145,10 @@ void Pass::recoded(Recoding& job) {
 }
 
 void Pass::on_accepted(Submission& from) {
+    if (&from == settling_.get()) {
+        plan_.ticket.desk().settled(true);
+        return settle();
+    }
     auto& order = plan_.submits[from.index()];
     if (order.encoding && plan_.encodings->accepted(*order.encoding) &&
         order.encoding == wire::Encoding::json) {
@@ -113,11 +160,23 @@ void Pass::on_accepted(Submission& from) {
     auto const next = order_->on_accepted();
     if (order_->complete()) plan_.recode = {};
     if (next) submit(*next);
-    if (plan_.ticket) plan_.ticket.ended();
+    if (plan_.ticket) plan_.ticket.ended(from.index());
     listener_->on_standing();
 }
 
 void Pass::on_refused(Submission& from, Error error) {
+    if (&from == settling_.get()) {
+        if (from.fate() != Fate::unknown) {
+            plan_.ticket.desk().settled(from.fate() == Fate::taken);
+            return settle();
+        }
+        auto details = error.details();
+        details.message =
+            "request " + std::to_string(plan_.ticket.desk().unsettled().front().order.seq_id) +
+            " of the model may or may not have arrived, and could not be sent again: " +
+            details.message;
+        return fail(Error{std::move(details)});
+    }
     auto const index = from.index();
     auto const encoding = plan_.submits[index].encoding;
     if (encoding && plan_.recode && !refusals_[index]) {
@@ -163,6 +222,8 @@ void Pass::out_of_time(Error const& error) noexcept {
 
 void Pass::cancel() noexcept {
     for (auto const& job : std::exchange(recodings_, {})) job->owner = nullptr;
+    settling_.reset();
+    leave_turn();
     // What one of them gives back must not let another begin that is to end as well.
     auto submissions = std::exchange(submissions_, {});
     for (auto const& each : submissions) {
@@ -176,7 +237,19 @@ void Pass::cancel() noexcept {
     plan_.recode = {};
 }
 
+void Pass::leave_turn() noexcept {
+    for (std::size_t i = 0; plan_.ticket && i < submissions_.size(); ++i) {
+        if (!submissions_[i] || !submissions_[i]->request_id().empty()) continue;
+        auto const fate = submissions_[i]->fate();
+        if (fate == Fate::not_taken || plan_.submits[i].seq_id == 0) continue;
+        plan_.ticket.use(i);
+        if (fate == Fate::taken) continue;
+        plan_.ticket.desk().unsettled().push_back({std::move(plan_.submits[i]), extras_});
+    }
+}
+
 Submission const* Pass::shown() const noexcept {
+    if (settling_) return settling_.get();
     Submission const* newest = nullptr;
     for (std::size_t i = 0; i < submissions_.size(); ++i) {
         if (!submissions_[i] || results_[i]) continue;
@@ -196,10 +269,10 @@ Stage Pass::stage() const noexcept {
 
 void Pass::describe(OperationStatus& status, TimePoint now) const {
     if (waits_for_turn_) {
-        auto const& turns = plan_.ticket.turns();
-        auto const holder = turns.holder();
-        status.why =
-            "request " + std::to_string(turns.turn() + 1) + " of the model is not submitted yet";
+        auto& desk = plan_.ticket.desk();
+        auto const holder = desk.turns().holder();
+        status.why = "request " + std::to_string(desk.foreseen(desk.turns().turn())) +
+                     " of the model is not submitted yet";
         if (!holder.empty()) status.why += ": " + std::string{holder};
         status.why += "; this is request " + std::to_string(plan_.ticket.seq_id(0));
         return;
@@ -211,6 +284,12 @@ void Pass::describe(OperationStatus& status, TimePoint now) const {
     auto const* const one = shown();
     if (one == nullptr) return;
     one->describe(status, now);
+    if (settling_) {
+        status.why =
+            "request " + std::to_string(plan_.ticket.desk().unsettled().front().order.seq_id) +
+            " of the model, which may not have arrived, is sent again first; " + status.why;
+        return;
+    }
     auto const count = submissions_.size();
     if (count == 1) return;
     auto const done = static_cast<std::size_t>(

@@ -29,7 +29,8 @@ struct PassPlan {
     /// What is known about the server; null if that does not matter.
     std::shared_ptr<EncodingChoice> encodings{};
     /// Writes a submit anew, on the callback executor, where its encoding is a matter of trying.
-    std::function<Result<SubmitOrder>(std::size_t submit, wire::Encoding)> recode{};
+    std::function<Result<SubmitOrder>(std::size_t submit, wire::Encoding, std::int64_t seq_id)>
+        recode{};
     /// Asked before each request. Empty: none.
     std::optional<CircuitBreaker> breaker{};
     /// For each request of it.
@@ -84,9 +85,14 @@ private:
     void on_queue_state(Submission& from, QueueState state, std::string const& reason) override;
     void on_standing() override { listener_->on_standing(); }
 
+    void settle();
+    void begin();
     void submit(std::size_t index);
+    /// Leaves numbers to whoever is next, but for those that the service has or may have.
+    void leave_turn() noexcept;
     [[nodiscard]] Submission::Judgement judgement(SubmitOrder const& order) const;
     void recode(std::size_t index, wire::Encoding encoding, std::optional<Error> refusal);
+    void refuse_later(std::size_t index, Error const& error);
     void recoded(Recoding& job);
     void fail(Error error);
     /// The submission that says most about where the pass stands, or null.
@@ -98,6 +104,8 @@ private:
     std::shared_ptr<RequestExtras const> extras_{};
     std::optional<ChunkOrder> order_{};
     bool waits_for_turn_{false};
+    /// A request of an earlier call, which the service may have or not.
+    std::unique_ptr<Submission> settling_{};
     std::vector<std::unique_ptr<Submission>> submissions_{};
     std::vector<std::optional<FutureResult>> results_{};
     std::size_t results_left_{0};

@@ -20,6 +20,7 @@ Submission::~Submission() { shared_->scheduler().disarm(refused_); }
 
 void Submission::start(SubmitOrder const& order, Judgement judgement) {
     permit_.release();
+    fate_ = Fate::not_taken;
     order_ = order;
     judgement_ = judgement;
     request_type_ = order.request_type;
@@ -28,6 +29,37 @@ void Submission::start(SubmitOrder const& order, Judgement judgement) {
         return listener_->on_standing();
     }
     on_permit();
+}
+
+void Submission::settle(SubmitOrder const& order, Judgement judgement) {
+    result_wanted_ = false;
+    start(order, judgement);
+}
+
+Fate Submission::fate() const noexcept {
+    auto const* const call = std::get_if<ServiceCall>(&request_);
+    if (call == nullptr) return fate_;
+    if (!call->in_doubt()) return Fate::not_taken;
+    return judgement_.repeat_if_seen ? Fate::unknown : Fate::taken;
+}
+
+/// What is known once the submit has failed for good.
+Fate Submission::fate_after(Error const& error) const noexcept {
+    auto const status = error.kind() == ErrorKind::status ? error.http_status().value_or(0) : 0;
+    auto const* const call = std::get_if<ServiceCall>(&request_);
+    bool const again = !result_wanted_;
+    if (!again && (call == nullptr || !call->in_doubt())) {
+        // The number was used before. A save is refused so if its name exists.
+        return status == 409 && order_.step ? Fate::taken : Fate::not_taken;
+    }
+    if (!judgement_.repeat_if_seen) return Fate::taken;
+    // A server that falls over a request does so each time: asking again would hold up the rest.
+    if (status == 500 || status == 409) return Fate::taken;
+    bool const refused = status == 400 || (status >= 404 && status < 500 && status != 408 &&
+                                           status != 425 && status != 429);
+    if (!refused || !again) return Fate::unknown;
+    // Not all servers know a load again that they have taken; they refuse it as too late.
+    return request_type_ == "LoadWeights" ? Fate::taken : Fate::not_taken;
 }
 
 void Submission::stop_waiting() noexcept {
@@ -95,6 +127,7 @@ void Submission::out_of_time(Error const& error) noexcept {
 }
 
 void Submission::on_response(HttpResponse response) {
+    fate_ = Fate::taken;
     auto submitted = wire::decode_submitted(response.body, order_.path);
     if (!submitted) {
         auto const& error = submitted.error();
@@ -112,6 +145,7 @@ void Submission::on_response(HttpResponse response) {
     request_.emplace<std::monostate>();
     order_ = {};
     permit_.release();
+    if (!result_wanted_) return listener_->on_accepted(*this);
     if (!inlined) poll();
     if (inlined) guard_.succeeded();
     listener_->on_accepted(*this);
@@ -120,6 +154,7 @@ void Submission::on_response(HttpResponse response) {
 
 void Submission::on_error(Error error) {
     bool const accepted = std::holds_alternative<FuturePoll>(request_);
+    if (!accepted) fate_ = fate_after(error);
     request_.emplace<std::monostate>();
     guard_.failed(error);
     if (auto const refusal = std::exchange(refusal_, {})) {

@@ -9,7 +9,7 @@
 #include "service/limits/permits.hpp"
 #include "service/sampling/sampling_shared.hpp"
 #include "service/session/service_call.hpp"
-#include "wire/training.hpp"
+#include "service/training/submit_order.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -20,32 +20,11 @@
 
 namespace tinkxx::service {
 
-/// A request that the service answers by a promise, with everything decided.
-struct SubmitOrder {
-    /// Both point to text that stays.
-    std::string_view path{};
-    /// As R-FUT-01 lists them, e.g. `OptimStep`.
-    std::string_view request_type{};
-    std::shared_ptr<std::string const> body{};
-    std::string_view content_type{"application/json"};
-    /// Empty: none.
-    std::string_view content_encoding{};
-    /// The result may come as protobuf.
-    bool protobuf_result{false};
-    /// Estimate, for the budget of what is being submitted (R-TRAIN-33). 0: outside of it.
-    std::int64_t bytes{0};
-    Repeat repeat{Repeat::submit_loop};
-    /// The client's retries of the HTTP call; otherwise none.
-    bool http_retries{true};
-    /// It changes the model: where a server would apply a repeat again, it is not repeated once it
-    /// may have come to be applied (C-59).
-    bool step{false};
-    /// Of a forward or backward pass: how it is written. Empty: there is no choice.
-    std::optional<wire::Encoding> encoding{};
-    /// Something in the body that must not be shown; empty if there is nothing.
-    std::string secret{};
-    /// What a 404 means the server lacks; empty if it means nothing special.
-    std::string_view feature{};
+/// Whether the service has a request.
+enum class Fate : std::uint8_t {
+    not_taken,  ///< it never came there, or was refused: its number is still to come
+    unknown,    ///< it may be there; sent again, the service says
+    taken,      ///< it is there, or its number is used up all the same
 };
 
 /// One submit and the wait for what it promises: a permit, the call with its repeats, the polls.
@@ -86,6 +65,9 @@ public:
     };
     /// Begins. May be started again once it was refused.
     void start(SubmitOrder const& order, Judgement judgement);
+    /// As `start`, for a request whose fate is unknown: nobody wants its result. Inside
+    /// `on_accepted`, which is then the last word, the submission may be destroyed.
+    void settle(SubmitOrder const& order, Judgement judgement);
     /// Asks for no permit any more, before it is destroyed together with others.
     void stop_waiting() noexcept;
     /// It has taken too long; a failure of the service if nothing else held it up (R-EXT-03).
@@ -95,6 +77,7 @@ public:
     /// Empty until it is accepted.
     [[nodiscard]] std::string const& request_id() const noexcept { return request_id_; }
     [[nodiscard]] std::string_view request_type() const noexcept { return request_type_; }
+    [[nodiscard]] Fate fate() const noexcept;
     [[nodiscard]] Stage stage() const noexcept;
     void describe(OperationStatus& status, TimePoint now) const;
 
@@ -111,6 +94,7 @@ private:
     void submit();
     void refused();
     void poll();
+    [[nodiscard]] Fate fate_after(Error const& error) const noexcept;
 
     SamplingShared* const shared_;
     Submission::Listener* const listener_;
@@ -126,6 +110,9 @@ private:
     Judgement judgement_{};
     std::string_view request_type_{};
     bool protobuf_result_{false};
+    bool result_wanted_{true};
+    /// Until it is accepted, while nothing is under way.
+    Fate fate_{Fate::not_taken};
     Permit permit_{};
     TimePoint started_{};
     std::string request_id_{};

@@ -61,9 +61,51 @@ std::string_view Turns::holder() const noexcept {
     return at == ranges_.end() ? std::string_view{} : std::string_view{at->second.who};
 }
 
-void TurnDesk::give_up(TurnRange range) {
-    if (scheduler_->on_loop()) return turns_.give_up(range);
-    scheduler_->post([desk = shared_from_this(), range] { desk->turns_.give_up(range); });
+std::int64_t SeqIds::take() {
+    if (open_.empty()) return next_++;
+    return open_.extract(open_.begin()).value();
+}
+
+std::int64_t TurnDesk::foreseen(std::int64_t place) const {
+    std::lock_guard const lock{mutex_};
+    auto number = place + 1;
+    for (auto const& [first, count] : skipped_) {
+        if (first < place) number -= count;
+    }
+    return number;
+}
+
+void TurnDesk::skip(std::int64_t place, std::int64_t count) {
+    std::lock_guard const lock{mutex_};
+    skipped_[place] += count;
+    // Nobody is before the one whose turn it is.
+    auto const turn = turns_.first();
+    std::int64_t passed = 0;
+    for (auto at = skipped_.begin(); at != skipped_.end() && at->first < turn;) {
+        passed += at->second;
+        at = skipped_.erase(at);
+    }
+    skipped_[-1] += passed;
+}
+
+void TurnDesk::settled(bool taken) {
+    if (!taken) {
+        seq_ids_.give_back(unsettled_.front().order.seq_id);
+        skip(-1, 1);
+    }
+    unsettled_.pop_front();
+}
+
+void TurnDesk::give_up(TurnRange range, std::vector<std::int64_t> unused,
+                       std::int64_t without_number) {
+    if (!scheduler_->on_loop()) {
+        scheduler_->post([desk = shared_from_this(), range, unused = std::move(unused),
+                          without_number] { desk->give_up(range, unused, without_number); });
+        return;
+    }
+    skip(range.first, without_number);
+    for (auto const seq_id : unused) seq_ids_.give_back(seq_id);
+    turns_.give_up(range);
 }
 
 Ticket& Ticket::operator=(Ticket&& other) noexcept {
@@ -72,11 +114,28 @@ Ticket& Ticket::operator=(Ticket&& other) noexcept {
         desk_ = std::move(other.desk_);
         range_ = other.range_;
         left_ = other.left_;
+        numbers_ = other.numbers_;
+        seq_ids_ = std::move(other.seq_ids_);
     }
     return *this;
 }
 
-void Ticket::ended() {
+std::int64_t Ticket::seq_id(std::size_t submit) const {
+    if (!seq_ids_.empty()) return seq_ids_[submit];
+    return desk_->foreseen(range_.first + static_cast<std::int64_t>(submit));
+}
+
+void Ticket::begin() {
+    if (numbers_ == Numbers::none) return;
+    for (std::int64_t i = 0; i < range_.count; ++i) seq_ids_.push_back(desk_->seq_ids_.take());
+}
+
+void Ticket::ended(std::size_t submit) {
+    if (numbers_ == Numbers::yes) {
+        use(submit);
+    } else {
+        desk_->skip(range_.first, 1);
+    }
     auto const desk = desk_;  // whoever is next may destroy this
     if (--left_ == 0) desk_.reset();
     desk->turns().ended(range_);
@@ -84,7 +143,13 @@ void Ticket::ended() {
 
 void Ticket::reset() noexcept {
     auto const desk = std::exchange(desk_, nullptr);
-    if (desk) desk->give_up(range_);
+    if (!desk) return;
+    auto unused = std::exchange(seq_ids_, {});
+    // Places that never began are without a number, too.
+    auto without_number = unused.empty() ? left_ : std::int64_t{0};
+    std::erase(unused, used);
+    without_number += static_cast<std::int64_t>(unused.size());
+    desk->give_up(range_, std::move(unused), without_number);
 }
 
 }  // namespace tinkxx::service

@@ -177,7 +177,10 @@ TEST_F(SamplingClientTest, BadArgumentsAreRefusedBeforeAnythingIsSent) {  // R-S
     };
     refused(ModelInput::empty(), {.max_tokens = 1}, {}, "prompt");
     refused(prompt, {.max_tokens = 1}, {.num_samples = -1}, "num_samples");
+    refused(prompt, {.max_tokens = 1}, {.num_samples = 0}, "num_samples");
     refused(prompt, {.max_tokens = -1}, {}, "max_tokens");
+    refused(prompt, {.temperature = -1}, {}, "temperature");
+    refused(prompt, {.top_p = 7}, {}, "top_p");
     refused(prompt, {.temperature = nan}, {}, "temperature");
     refused(prompt, {.top_p = nan}, {}, "top_p");
     refused(prompt, {}, {.prompt_alt_tokens_k = -1}, "prompt_alt_tokens_k");
@@ -189,13 +192,32 @@ TEST_F(SamplingClientTest, BadArgumentsAreRefusedBeforeAnythingIsSent) {  // R-S
     EXPECT_EQ(tinker.transport->sent_count(), 0U);
 }
 
-TEST_F(SamplingClientTest, OptionsThatTheServerDidNotAnswerAreAnError) {  // R-SAMP-09, R-ERR-05
+TEST_F(SamplingClientTest, OptionsThatTheServerDidNotAnswerCostNoTokens) {  // R-SAMP-09, C-30
     auto const sampler = service().create_sampling_client("org/tiny");
-    auto const result =
-        sampler.sample(prompt, {.max_tokens = 4}, {.prompt_alt_tokens_k = 2}).result();
+    for (int i = 0; i < 3; ++i) {
+        auto const result = sampler
+                                .sample(prompt, {.max_tokens = 4},
+                                        {.topk_sample_logprobs = 2, .prompt_alt_tokens_k = 2})
+                                .result();
+        ASSERT_TRUE(result);
+        EXPECT_EQ(result->sequences.at(0).tokens, (std::vector<Token>{7, 8, 9}));
+        EXPECT_FALSE(result->sequences.at(0).topk_logprobs);
+        EXPECT_FALSE(result->prompt_alt_tokens);
+    }
+    EXPECT_EQ(tinker.logged("did not answer prompt_alt_tokens_k, topk_sample_logprobs"), 1U);
+    auto const other = service().create_sampling_client("org/tiny");
+    EXPECT_TRUE(other.sample(prompt, {}, {.topk_prompt_logprobs = 1}).result());
+    while (tinker.clock->run_ready()) {
+    }
+    EXPECT_EQ(tinker.logged("did not answer"), 2U) << "once for each sampler";
+    EXPECT_EQ(tinker.submits().size(), 4U);
+}
+
+TEST_F(SamplingClientTest, LogprobsThatTheServerDidNotComputeAreAnError) {  // R-ERR-05
+    auto const sampler = service().create_sampling_client("org/tiny");
+    auto const result = sampler.compute_logprobs(prompt).result();
     ASSERT_FALSE(result);
-    EXPECT_FALSE(result.error().details().unsupported_feature.empty());
-    EXPECT_EQ(tinker.submits().size(), 1U);  // not retried
+    EXPECT_EQ(result.error().details().unsupported_feature, "prompt logprobs");
 }
 
 TEST_F(SamplingClientTest, TellsTheModelThatItsWeightsGrewFrom) {  // R-SAMP-06

@@ -23,7 +23,9 @@ using support::FakeTinker;
 using support::json_reply;
 using support::Submit;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::Reply;
+using ::testing::StartsWith;
 
 ModelInput prompt_of(std::size_t tokens) {
     return ModelInput::from_tokens(std::vector<Token>(tokens, 1));
@@ -62,6 +64,18 @@ protected:
         return futures;
     }
 
+    /// The last event of that name that telemetry told of.
+    [[nodiscard]] std::optional<boost::json::object> last_event(std::string_view named) const {
+        std::optional<boost::json::object> told;
+        for (auto const& request : tinker.transport->sent("/api/v1/telemetry")) {
+            auto const body = boost::json::parse(request.body);
+            for (auto const& event : body.at("events").as_array()) {
+                auto const* name = event.as_object().if_contains("event_name");
+                if (name != nullptr && name->as_string() == named) told = event.as_object();
+            }
+        }
+        return told;
+    }
     /// The first submit is refused; later ones are answered, or not for long while `slow`.
     void refuse_once(bool const& slow) {
         tinker.on_submit = [&slow, refusals = 1](Submit const&) mutable -> FakeTinker::Answer {
@@ -754,7 +768,10 @@ TEST_F(SamplingDispatch, MembersThatAnOldServerRefusesAreLeftOut) {  // R-WIRE-1
     EXPECT_EQ(tinker.submits().size(), 3U);  // remembered
     auto asked = client.sample(prompt_of(3), {.max_tokens = 4}, {.topk_sample_logprobs = 2});
     run();
-    EXPECT_FALSE(asked.result());
+    auto const answer = asked.result();
+    ASSERT_TRUE(answer);
+    EXPECT_FALSE(answer->sequences.at(0).topk_logprobs) << "the tokens are paid for";
+    EXPECT_EQ(tinker.logged("did not answer topk_sample_logprobs"), 1U);
 }
 
 TEST_F(SamplingDispatch, ALostPromiseKeepsItsPromptWhenTheMembersChangeMeanwhile) {  // R-WIRE-10
@@ -947,27 +964,47 @@ TEST_F(SamplingDispatch, EveryFailedAttemptIsToldToTelemetry) {  // R-RETRY-40, 
     tinker.clock->advance(30s);
     run();
     EXPECT_TRUE(futures[0].result());
-    std::optional<boost::json::object> told;
-    for (auto const& request : tinker.transport->sent("/api/v1/telemetry")) {
-        auto const body = boost::json::parse(request.body);
-        for (auto const& event : body.at("events").as_array()) {
-            auto const& object = event.as_object();
-            if (auto const* name = object.if_contains("event_name");
-                name != nullptr && name->as_string() == "RetryHandler.execute.exception") {
-                told = object;
-            }
-        }
-    }
+    auto const told = last_event("RetryHandler.execute.exception");
     ASSERT_TRUE(told);
     EXPECT_EQ(told->at("severity").as_string(), "WARNING");
     auto const& data = told->at("event_data").as_object();
     EXPECT_TRUE(data.at("should_retry").as_bool());
     EXPECT_EQ(data.at("attempt_count").as_int64(), 1);
     EXPECT_EQ(data.at("exception_type").as_string(), "RetryableException");
+    auto const stack = std::string{data.at("exception_stack").as_string()};
+    EXPECT_THAT(stack, StartsWith("sample, attempt 1\nRetryableException"));
+    EXPECT_THAT(stack, HasSubstr("\ncaused by APIStatusError after 1 HTTP attempt: POST "
+                                 "/api/v1/retrieve_future: 410"));
     for (auto const* member :
-         {"func", "exception", "exception_type", "exception_stack", "status_code", "is_user_error",
-          "start_time", "current_time", "elapsed_time"}) {
+         {"func", "exception", "status_code", "start_time", "current_time", "elapsed_time"}) {
         EXPECT_TRUE(data.contains(member)) << member;
+    }
+}
+
+TEST_F(SamplingDispatch, TelemetryTellsTheFaultsOfUsersFromThoseOfTheService) {  // R-RETRY-40
+    options = tinker.options();
+    options->telemetry = true;
+    struct Case {
+        int status;
+        char const* severity;
+        bool user;
+    };
+    for (auto const& [status, severity, user] :
+         {Case{422, "WARNING", true}, Case{403, "WARNING", true}, Case{302, "ERROR", false}}) {
+        tinker.on_submit = [status = status](Submit const&) -> FakeTinker::Answer {
+            return json_reply(R"({"detail":"no"})", status);
+        };
+        service.reset();
+        auto futures = draw(sampler(), 1);
+        tinker.clock->advance(30s);
+        run();
+        EXPECT_FALSE(futures[0].result());
+        auto const told = last_event("RetryHandler.execute.exception");
+        ASSERT_TRUE(told) << status;
+        EXPECT_EQ(told->at("severity").as_string(), severity) << status;
+        auto const& data = told->at("event_data").as_object();
+        EXPECT_EQ(data.at("is_user_error"), user) << status;
+        EXPECT_EQ(data.at("should_retry"), false) << status;
     }
 }
 

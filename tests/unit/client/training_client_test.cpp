@@ -74,6 +74,14 @@ protected:
             return never();
         };
     }
+    /// As `hold`, but what is sent again is answered.
+    void hold_once(std::string path) {
+        tinker.on_train = [path = std::move(path),
+                           left = 1](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+            if (submit.path != path || left-- <= 0) return std::nullopt;
+            return never();
+        };
+    }
     boost::json::value body(std::string_view path, std::size_t which = 0) {
         return boost::json::parse(
             tinker.transport->sent("/api/v1/" + std::string{path}).at(which).body);
@@ -310,9 +318,7 @@ TEST_F(TrainingClientTest, SubmitsTheFirstChunkLast) {  // R-TRAIN-32, R-TRAIN-1
     auto step = client.optim_step({});
     run();
     EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 2", "forward_backward 3"));
-    auto const open = tinker.transport->open_count();
-    EXPECT_GE(open, 2U);
-    tinker.on_train = {};
+    EXPECT_EQ(tinker.transport->open_count(), 2U) << "the first one waits for their answers";
 }
 
 TEST_F(TrainingClientTest, TheNextCallWaitsForAllChunks) {  // R-TRAIN-12, R-TRAIN-32
@@ -422,6 +428,7 @@ TEST_F(TrainingClientTest, AChunkThatFailsEndsTheCallButNotThoseBehindIt) {  // 
     EXPECT_THAT(error.what(), HasSubstr("forward_backward: "));
     EXPECT_THAT(tinker.trained_steps(), Not(::testing::Contains("forward_backward 2")))
         << "the first chunk, without which the others do not run";
+    EXPECT_EQ(tinker.trained_steps().back(), "optim_step 2") << "so that chunk 3 is not waited for";
 }
 
 TEST_F(TrainingClientTest, RepeatsASubmitWithTheSameNumberAndContent) {  // R-TRAIN-14
@@ -634,53 +641,14 @@ TEST_F(TrainingClientTest, HoldsASubmitBackUntilTheOneBeforeIsAccepted) {  // R-
     EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1", "optim_step 2"));
 }
 
-TEST_F(TrainingClientTest, ACallThatIsCancelledYieldsItsTurn) {  // R-TRAIN-13
-    auto const client = trainer();
-    stop_clock();
-    hold("forward_backward");
-    auto first = client.forward_backward(data(1), LossFn::cross_entropy);
-    auto second = client.optim_step({});
-    auto third = client.save_state("a");
-    run();
-    second.cancel();  // while it waits for its turn
-    run();
-    EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1"));
-    first.cancel();  // while it is being submitted
-    run();
-    EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1", "save_weights 3"));
-    (void)third.get();
-    EXPECT_EQ(failure(std::move(first)).kind(), ErrorKind::cancelled);
-    EXPECT_EQ(failure(std::move(second)).kind(), ErrorKind::cancelled);
-}
-
-TEST_F(TrainingClientTest, ACallThatIsCancelledBeforeItBeganYieldsItsTurn) {  // R-TRAIN-13
-    auto const client = trainer();
-    stop_clock();
-    auto first = client.optim_step({});
-    first.cancel();
-    auto second = client.optim_step({});
-    run();
-    EXPECT_THAT(tinker.trained_steps(), ElementsAre("optim_step 2"));
-}
-
-TEST_F(TrainingClientTest, ASubmitThatFailsDoesNotHoldUpTheNext) {  // R-TRAIN-13
-    auto const client = trainer();
-    tinker.on_train = [](TrainSubmit const& submit) -> FakeTinker::Answer {
-        if (submit.seq_id != 1) return std::nullopt;
-        return json_reply(R"({"detail":"no"})", 404);
-    };
-    auto first = client.optim_step({});
-    auto second = client.optim_step({});
-    EXPECT_TRUE(second.result().has_value());
-    EXPECT_EQ(failure(std::move(first)).http_status(), 404);
-}
-
 TEST_F(TrainingClientTest, APromiseThatIsLostSurfaces) {  // R-FUT-07
     auto const client = trainer();
     tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
         return json_reply("{}", 410);
     };
-    EXPECT_EQ(failure(client.optim_step({})).kind(), ErrorKind::promise_lost);
+    auto const error = failure(client.optim_step({}));
+    EXPECT_EQ(error.kind(), ErrorKind::promise_lost);
+    EXPECT_FALSE(error.retryable()) << "its model may be gone";
     EXPECT_EQ(tinker.trained().size(), 2U) << "not submitted again";
 }
 
@@ -721,10 +689,30 @@ TEST_F(TrainingClientTest, TheStatusCountsChunks) {  // R-TEST-01
     EXPECT_THAT(status.pending[0].why, HasSubstr("of 3 chunks 3 are accepted, 0 done"));
 }
 
+TEST_F(TrainingClientTest, TheStatusGivesTheServersReason) {  // R-TEST-01
+    auto const client = trainer();
+    stop_clock();
+    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+        return json_reply(R"({"type":"try_again","request_id":"x","queue_state":"active",)"
+                          R"("queue_state_reason":"waiting for request 3 of this model, which )"
+                          R"(has not arrived yet"})");
+    };
+    auto pending = client.optim_step({});
+    run();
+    auto asked = service().status();
+    run();
+    auto const status = asked.get();
+    ASSERT_EQ(status.pending.size(), 1U);
+    EXPECT_EQ(status.pending[0].queue_state, QueueState::active);
+    EXPECT_THAT(status.pending[0].queue_reason, HasSubstr("waiting for request 3"));
+    EXPECT_THAT(to_string(status.pending[0]),
+                HasSubstr("the service says: waiting for request 3 of this model"));
+}
+
 TEST_F(TrainingClientTest, ACallMayHaveADeadline) {
     auto const client = trainer();
     stop_clock();
-    hold("optim_step");
+    hold_once("optim_step");
     auto pending = client.with({.deadline = 3s}).optim_step({});
     auto behind = client.save_state("a");
     advance(3s - 1ms);
@@ -734,7 +722,8 @@ TEST_F(TrainingClientTest, ACallMayHaveADeadline) {
     auto const error = failure(std::move(pending));
     EXPECT_EQ(error.kind(), ErrorKind::timeout);
     EXPECT_THAT(error.what(), HasSubstr("optim_step: not done within its deadline of 3000 ms"));
-    EXPECT_THAT(tinker.trained_steps(), ElementsAre("optim_step 1", "save_weights 2"));
+    EXPECT_THAT(tinker.trained_steps(),
+                ElementsAre("optim_step 1", "optim_step 1", "save_weights 2"));
     EXPECT_EQ(failure(client.with({.deadline = -1s}).optim_step({})).kind(), ErrorKind::validation);
 }
 
@@ -901,11 +890,12 @@ TEST_F(TrainingClientTest, SavesWeightsForOthers) {  // R-TRAIN-67
 
 TEST_F(TrainingClientTest, SavesAreRepeatedByTheSubmitLoopAlone) {  // R-TRAIN-67, R-RETRY-80
     auto const client = trainer();
+    auto const other = trainer();
     tinker.on_train = [](TrainSubmit const&) -> FakeTinker::Answer {
         return json_reply("{}", 503);
     };
     (void)client.save_weights_external("a").result();
-    (void)client.save_weights_for_sampler("a").result();
+    (void)other.save_weights_for_sampler("a").result();
     for (auto const* path : {"/api/v1/save_weights_external", "/api/v1/save_weights_for_sampler"}) {
         auto const sent = tinker.transport->sent(path);
         ASSERT_GT(sent.size(), 2U);

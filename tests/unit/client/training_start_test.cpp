@@ -208,7 +208,7 @@ TEST_F(TrainingStartTest, AGradientThatDoesNotFitIsAnErrorAndYieldsTheTurn) {  /
     auto step = client.optim_step({});
     EXPECT_EQ(failure(std::move(pending)).kind(), ErrorKind::validation);
     EXPECT_TRUE(step.result().has_value());
-    EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1", "optim_step 3"));
+    EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1", "optim_step 2"));
 }
 
 TEST_F(TrainingStartTest, WhatTheLossFunctionThrowsIsTheCallsError) {  // R-TRAIN-72
@@ -226,6 +226,7 @@ TEST_F(TrainingStartTest, WhatTheLossFunctionThrowsIsTheCallsError) {  // R-TRAI
     };
     EXPECT_EQ(failure(client.forward_backward_custom(data(1), own)).kind(), ErrorKind::validation);
     EXPECT_TRUE(client.optim_step({}).result().has_value());
+    EXPECT_EQ(tinker.trained_steps().back(), "optim_step 3") << "a number for each forward pass";
 }
 
 TEST_F(TrainingStartTest, LaterCallsStayBehindTheGradientOfACustomLoss) {  // R-TRAIN-11, R-TRAIN-70
@@ -264,7 +265,7 @@ TEST_F(TrainingStartTest, TheStatusSaysThatALossIsComputed) {  // R-TRAIN-73, R-
     EXPECT_EQ(status.pending[1].stage, Stage::waiting_for_turn);
     pending.cancel();
     run();
-    EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1", "optim_step 3"))
+    EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1", "optim_step 2"))
         << "the turn is given up although the function has not returned";
     executor->release();
     run();

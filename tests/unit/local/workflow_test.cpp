@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <stdexcept>
 
 namespace tinkxx::local {
 namespace {
@@ -165,6 +166,41 @@ TEST_F(Workflow, RunsALossOfTheCallersOwn) {
     auto const own = trainer.forward_backward_custom(batch(), loss).get();
     auto const built_in = trainer.forward(batch(), LossFn::cross_entropy).get();
     EXPECT_NEAR(own.metrics.at("loss:sum"), built_in.metrics.at("loss:sum"), 1e-2);
+}
+
+TEST_F(Workflow, AStepBehindACallThatComesToNothingIsNotHeldUp) {  // R-TRAIN-13
+    auto const trainer = service().create_lora_training_client("test/bytes", 4).get();
+    auto const throws = [](std::span<Datum const>, std::span<TensorData const>) -> CustomLossValue {
+        throw std::runtime_error{"not today"};
+    };
+    auto const wrong = [](std::span<Datum const>, std::span<TensorData const>) {
+        return CustomLossValue{.loss = 1, .gradient = {{1.0F}}};
+    };
+    auto const quick_step = [&](std::string const& behind) {
+        auto const before = clock->now();
+        auto applied = trainer.optim_step({});
+        EXPECT_TRUE(applied.result()) << behind;
+        EXPECT_LT(clock->now() - before, 1s) << behind;
+    };
+    EXPECT_GT(step(trainer), 0);
+    {
+        auto before_it_began = trainer.forward_backward(batch(), LossFn::cross_entropy);
+        before_it_began.cancel();
+    }
+    quick_step("one that is cancelled before it began");
+    for (int turns = 1; turns < 40; ++turns) {  // also between any two of its chunks
+        auto grads = trainer.forward_backward(batch(), LossFn::cross_entropy);
+        for (int i = 0; i < turns; ++i) (void)clock->run_ready();
+        grads.cancel();
+        quick_step("one that is cancelled after " + std::to_string(turns) + " turns of the loop");
+    }
+    auto thrown = trainer.forward_backward_custom(batch(), throws);
+    quick_step("a loss that throws");
+    EXPECT_FALSE(thrown.result());
+    auto misfit = trainer.forward_backward_custom(batch(), wrong);
+    quick_step("a loss with a wrong gradient");
+    EXPECT_FALSE(misfit.result());
+    EXPECT_GT(step(trainer), 0);
 }
 
 TEST_F(Workflow, TellsWhatIsWrongWithDataAndGoesOn) {

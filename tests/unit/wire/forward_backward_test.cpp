@@ -241,5 +241,50 @@ TEST(ForwardBackwardRequest, ReadsTensorsWhereTheyAre) {  // R-TRAIN-35
     EXPECT_EQ(elsewhere.json(), owned.json());
 }
 
+// Renumbering ------------------------------------------------------------------------------------
+
+TEST(RenumberForwardBackward, GivesWhatTheOtherNumberWouldHaveGiven) {  // R-TRAIN-10
+    Call call{.data = {first_datum(), first_datum()}};
+    for (auto const encoding : {Encoding::protobuf, Encoding::json}) {
+        for (std::int64_t const other : {1, 127, 128, 70'000}) {
+            call.seq_id = 300;
+            auto const written = call.encode(encoding).value().bytes;
+            call.seq_id = other;
+            EXPECT_EQ(
+                renumber_forward_backward(written, encoding, Compression::none, other).value(),
+                call.encode(encoding).value().bytes);
+        }
+    }
+}
+
+TEST(RenumberForwardBackward, KeepsWhatTheCallerCallsANumber) {  // R-TRAIN-10
+    Call call{.data = {first_datum()}};
+    call.data[0].loss_fn_inputs.set("seq_id", std::vector<std::int64_t>{5});
+    auto const written = call.json();
+    call.seq_id = 9;
+    EXPECT_EQ(renumber_forward_backward(written, Encoding::json, Compression::none, 9).value(),
+              call.json());
+}
+
+TEST(RenumberForwardBackward, CompressesAgain) {  // R-TRAIN-30
+    Call call{.data = {first_datum(), first_datum()}};
+    auto const packed = call.encode(Encoding::protobuf, Compression::zstd).value().bytes;
+    auto const renumbered =
+        renumber_forward_backward(packed, Encoding::protobuf, Compression::zstd, 77).value();
+    std::string plain(10'000, '\0');
+    plain.resize(
+        ::ZSTD_decompress(plain.data(), plain.size(), renumbered.data(), renumbered.size()));
+    call.seq_id = 77;
+    EXPECT_EQ(plain, call.proto());
+}
+
+TEST(RenumberForwardBackward, RefusesWhatWasNotWrittenHere) {
+    for (auto const compression : {Compression::none, Compression::zstd}) {
+        EXPECT_FALSE(renumber_forward_backward("\xff\xff", Encoding::protobuf, compression, 1));
+        EXPECT_FALSE(renumber_forward_backward("", Encoding::protobuf, compression, 1));
+    }
+    EXPECT_FALSE(renumber_forward_backward("{}", Encoding::json, Compression::none, 1));
+}
+
 }  // namespace
 }  // namespace tinkxx::wire

@@ -268,7 +268,7 @@ TEST(JsonOut, WritesNullForWhatIsNoNumber) {  // R-WIRE-02
     JsonOut json{out};
     json.list(std::vector<float>{std::numeric_limits<float>::quiet_NaN(), 0.1F,
                                  -std::numeric_limits<float>::infinity(), 1});
-    EXPECT_EQ(out, "[null,0.10000000149011612,null,1]");
+    EXPECT_EQ(out, "[null,0.1,null,1]");
     out.clear();
     json.value(std::numeric_limits<double>::infinity());
     EXPECT_EQ(out, "null");
@@ -305,6 +305,15 @@ TEST(JsonOut, WritesTokensOfEveryLength) {  // R-WIRE-02
     std::string out;
     JsonOut{out}.list(numbers);
     EXPECT_EQ(out, expected);
+}
+
+TEST(JsonOut, WritesFloatsInAsFewDigitsAsTheyHave) {  // R-WIRE-02
+    std::string out;
+    JsonOut{out}.list(std::vector<float>{0.147F, 1.0F / 3, 16777216, 1e20F, 1e-7F, -0.0F});
+    EXPECT_EQ(out, "[0.147,0.33333334,16777216,1e+20,1e-07,-0]");
+    out.clear();
+    JsonOut{out}.value(0.147F);
+    EXPECT_EQ(out, "0.147");
 }
 
 TEST(JsonOut, WritesFloatsThatReadAsTheSameFloats) {

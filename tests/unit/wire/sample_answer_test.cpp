@@ -10,19 +10,17 @@ namespace {
 
 SampleResponse const one_sequence{.sequences = {{.tokens = {5, 6}, .logprobs = {{-0.5F, -0.25F}}}}};
 
-Result<SampleResponse> complete(SampleResponse response, SampleOptions const& options = {},
-                                std::optional<std::int64_t> prompt_length = 3) {
-    return complete_sample(std::move(response), nullptr, prompt_length, options, false);
+CompletedSample completed(SampleResponse response, SampleOptions const& options = {},
+                          std::optional<std::int64_t> prompt_length = 3) {
+    return complete_sample(std::move(response), nullptr, prompt_length, options, false).value();
 }
-
-std::string lacking(Result<SampleResponse> const& result) {
-    if (result) return "nothing";
-    EXPECT_EQ(result.error().kind(), ErrorKind::validation);
-    EXPECT_FALSE(result.error().retryable());
-    EXPECT_NE(std::string_view{result.error().what()}.find("may predate this feature"),
-              std::string_view::npos);
-    EXPECT_EQ(result.error().details().unsupported_feature, result.error().field());
-    return std::string{result.error().field()};
+SampleResponse complete(SampleResponse response, SampleOptions const& options = {},
+                        std::optional<std::int64_t> prompt_length = 3) {
+    return completed(std::move(response), options, prompt_length).response;
+}
+std::string lacking(SampleResponse response, SampleOptions const& options,
+                    std::optional<std::int64_t> prompt_length = 3) {
+    return completed(std::move(response), options, prompt_length).unanswered;
 }
 
 TEST(Submitted, IsAPromise) {  // R-SAMP-03, R-SAMP-72
@@ -161,8 +159,8 @@ TEST(CompleteSample, PutsTheIdsOnTheSequences) {  // R-SAMP-72
     std::vector<std::string> const ids{"a", "b"};
     auto const done = complete_sample({.sequences = {{}, {}}}, &ids, 3, {}, true);
     ASSERT_TRUE(done.has_value());
-    EXPECT_EQ(done->sequences[0].sequence_id, "a");
-    EXPECT_EQ(done->sequences[1].sequence_id, "b");
+    EXPECT_EQ(done->response.sequences[0].sequence_id, "a");
+    EXPECT_EQ(done->response.sequences[1].sequence_id, "b");
 }
 
 TEST(CompleteSample, RefusesAnotherNumberOfIds) {  // R-SAMP-72
@@ -175,49 +173,58 @@ TEST(CompleteSample, RefusesAnotherNumberOfIds) {  // R-SAMP-72
 }
 
 TEST(CompleteSample, NeedsIdsOnlyForStabilityInfo) {  // R-SAMP-72; C-29
-    EXPECT_EQ(complete(one_sequence).value().sequences[0].sequence_id, "");
-    EXPECT_EQ(lacking(complete_sample(one_sequence, nullptr, 3, {}, true)),
-              "record_stability_info");
+    EXPECT_EQ(complete(one_sequence).sequences[0].sequence_id, "");
+    auto const refused = complete_sample(one_sequence, nullptr, 3, {}, true);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind(), ErrorKind::validation);
+    EXPECT_FALSE(refused.error().retryable());
+    EXPECT_EQ(refused.error().field(), "record_stability_info");
+    EXPECT_EQ(refused.error().details().unsupported_feature, "record_stability_info");
+    EXPECT_NE(std::string_view{refused.error().what()}.find("may predate this feature"),
+              std::string_view::npos);
 }
 
 TEST(CompleteSample, PutsTheLeadingNullBack) {  // R-WIRE-10
     SampleResponse const short_one{.prompt_logprobs = {{-1.0F, -2.0F}}};
     std::vector<std::optional<float>> const whole{std::nullopt, -1.0F, -2.0F};
-    EXPECT_EQ(complete(short_one).value().prompt_logprobs, whole);
-    EXPECT_EQ(complete({.prompt_logprobs = whole}).value().prompt_logprobs, whole);
-    EXPECT_EQ(complete(short_one, {}, std::nullopt).value().prompt_logprobs->size(), 2);
+    EXPECT_EQ(complete(short_one).prompt_logprobs, whole);
+    EXPECT_EQ(complete({.prompt_logprobs = whole}).prompt_logprobs, whole);
+    EXPECT_EQ(complete(short_one, {}, std::nullopt).prompt_logprobs->size(), 2);
     // One that begins with a null lacks something else.
     std::vector<std::optional<float>> const other{std::nullopt, -1.0F};
-    EXPECT_EQ(complete({.prompt_logprobs = other}).value().prompt_logprobs, other);
-    EXPECT_EQ(complete(short_one, {}, 9).value().prompt_logprobs->size(), 2);
+    EXPECT_EQ(complete({.prompt_logprobs = other}).prompt_logprobs, other);
+    EXPECT_EQ(complete(short_one, {}, 9).prompt_logprobs->size(), 2);
 }
 
-TEST(CompleteSample, RefusesScoresBeforeTheLastN) {  // R-SAMP-09
+TEST(CompleteSample, ForgetsScoresBeforeTheLastN) {  // R-SAMP-09; C-30
     SampleOptions const options{.include_prompt_logprobs = true, .prompt_logprobs_last_n = 1};
-    EXPECT_EQ(lacking(complete({.prompt_logprobs = {{std::nullopt, -1.0F, -2.0F}}}, options)),
-              "prompt_logprobs_last_n");
-    EXPECT_EQ(
-        lacking(complete({.prompt_logprobs = {{std::nullopt, std::nullopt, -2.0F}}}, options)),
-        "nothing");
-    EXPECT_EQ(lacking(complete({.prompt_logprobs = {{-2.0F}}}, options, std::nullopt)), "nothing");
-    EXPECT_EQ(lacking(complete({}, options)), "nothing");
+    std::vector<std::optional<float>> const wanted{std::nullopt, std::nullopt, -2.0F};
+    SampleResponse const scored_all{.prompt_logprobs = {{std::nullopt, -1.0F, -2.0F}}};
+    EXPECT_EQ(lacking(scored_all, options), "prompt_logprobs_last_n");
+    EXPECT_EQ(complete(scored_all, options).prompt_logprobs, wanted);
+    EXPECT_EQ(lacking({.prompt_logprobs = wanted}, options), "");
+    EXPECT_EQ(lacking({.prompt_logprobs = {{-2.0F}}}, options, std::nullopt), "");
 }
 
-TEST(CompleteSample, MissesWhatWasAskedFor) {  // R-SAMP-09; C-30
-    EXPECT_EQ(lacking(complete(one_sequence, {.prompt_alt_tokens_k = 2})), "prompt_alt_tokens_k");
-    EXPECT_EQ(lacking(complete(one_sequence, {.target_prompt_logprobs = TensorData{}})),
-              "target_prompt_logprobs");
-    EXPECT_EQ(lacking(complete(one_sequence, {.topk_sample_logprobs = 2})), "topk_sample_logprobs");
+TEST(CompleteSample, NamesWhatWasAskedForAndNotAnsweredButKeepsTheRest) {  // R-SAMP-09; C-30
+    SampleOptions const all{.include_prompt_logprobs = true,
+                            .topk_prompt_logprobs = 2,
+                            .topk_sample_logprobs = 2,
+                            .target_prompt_logprobs = TensorData{},
+                            .prompt_alt_tokens_k = 2};
+    EXPECT_EQ(lacking(one_sequence, all),
+              "include_prompt_logprobs, topk_prompt_logprobs, prompt_alt_tokens_k, "
+              "target_prompt_logprobs, topk_sample_logprobs");
+    EXPECT_EQ(complete(one_sequence, all), one_sequence);
 
     auto full = one_sequence;
+    full.prompt_logprobs.emplace();
+    full.topk_prompt_logprobs.emplace();
     full.prompt_alt_tokens.emplace();
     full.target_prompt_logprobs.emplace();
     full.sequences[0].topk_logprobs.emplace();
     full.sequences.emplace_back();  // one without tokens has nothing to report
-    EXPECT_EQ(lacking(complete(full, {.topk_sample_logprobs = 2,
-                                      .target_prompt_logprobs = TensorData{},
-                                      .prompt_alt_tokens_k = 2})),
-              "nothing");
+    EXPECT_EQ(lacking(full, all), "");
 }
 
 }  // namespace

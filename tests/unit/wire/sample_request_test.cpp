@@ -155,9 +155,22 @@ TEST(SampleRequest, IsRefusedWithNumbersThatAreNone) {  // R-SAMP-08
     EXPECT_EQ(problem(prompt.append(ImageChunk{.expected_tokens = -4}), {}, {}),
               "prompt.chunks[1].expected_tokens=-4");
     // What only the server knows is left to it.
-    EXPECT_EQ(problem(prompt, {.max_tokens = 0, .temperature = -1, .top_k = -5, .top_p = 7},
-                      {.num_samples = 0}),
+    EXPECT_EQ(problem(prompt, {.max_tokens = 0, .temperature = 1e16, .top_k = 0, .top_p = 0}, {}),
               "none");
+}
+
+TEST(SampleRequest, IsRefusedWithNumbersOutOfTheirRange) {  // R-SAMP-05, R-SAMP-08
+    constexpr auto nan = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_EQ(problem(SamplingParams{.temperature = -1}), "temperature=-1");
+    EXPECT_EQ(problem(SamplingParams{.top_p = 7}), "top_p=7");
+    EXPECT_EQ(problem(SamplingParams{.top_p = -0.5}), "top_p=-0.5");
+    EXPECT_EQ(problem(SamplingParams{.top_p = nan}), "top_p=NaN");
+    EXPECT_EQ(problem(SamplingParams{.top_k = -2}), "top_k=-2");
+    EXPECT_EQ(problem(SamplingParams{.stop = {7, -3}}), "stop=-3");
+    EXPECT_EQ(problem(SampleOptions{.num_samples = 0}), "num_samples=0");
+    auto const found = sample_problem(prompt, {.top_p = 7}, {});
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->message, "sample: top_p is 7; give a probability, from 0 to 1");
 }
 
 TEST(SampleRequest, IsRefusedWithTextThatJsonCannotCarry) {  // R-WIRE-02

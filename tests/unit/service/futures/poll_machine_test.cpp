@@ -327,6 +327,20 @@ TEST_F(PollMachineTest, SaysThatALostPromiseMayBeMadeAgain) {  // R-FUT-07, R-FU
     EXPECT_FALSE(step.report->should_retry);
 }
 
+TEST_F(PollMachineTest, SaysThatALostStepOfAModelIsNotMadeAgain) {  // R-FUT-07
+    for (std::string_view const type : {"ForwardBackward", "OptimStep", "SaveWeights"}) {
+        PollMachine training{rules, "r1", type, start, TimePoint::max()};
+        auto const step = training.on_error(status(410), now);
+        auto const& error = error_of(step);
+        EXPECT_EQ(error.kind, ErrorKind::promise_lost);
+        EXPECT_FALSE(error.retryable) << type;
+        EXPECT_THAT(error.message, HasSubstr("may have lost its model"));
+        EXPECT_THAT(error.message, Not(HasSubstr("submit it again")));
+    }
+    PollMachine creation{rules, "r1", "CreateModel", start, TimePoint::max()};
+    EXPECT_TRUE(error_of(creation.on_error(status(410), now)).retryable);
+}
+
 TEST_F(PollMachineTest, EndsAtAnyOtherStatus) {  // R-FUT-07, R-FUT-13
     for (int const code : {301, 401, 403, 404, 405, 418, 422, 425, 600}) {
         auto const step = failed(status(code, R"({"detail":"why not"})"));

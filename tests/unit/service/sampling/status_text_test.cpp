@@ -41,6 +41,18 @@ TEST(StatusText, NamesTheServersQueueAndTheRequest) {
               "polls, 3.0 h old, fails in 90 s, request req-9");
 }
 
+TEST(StatusText, GivesTheServersReasonWhateverTheState) {
+    OperationStatus status;
+    status.operation = "optim_step";
+    status.stage = Stage::polling;
+    status.queue_state = QueueState::active;
+    EXPECT_EQ(to_string(status), "optim_step #0: polling for 0.0 s, 0.0 s old");
+    status.queue_reason = "waiting for request 3 of this model, which has not arrived yet";
+    EXPECT_EQ(to_string(status),
+              "optim_step #0: polling for 0.0 s, the service says: waiting for request 3 of this "
+              "model, which has not arrived yet, 0.0 s old");
+}
+
 TEST(StatusText, HasAWordForEveryStage) {
     std::set<std::string_view> words;
     for (int i = 0; i <= static_cast<int>(Stage::closing); ++i) {

@@ -210,7 +210,11 @@ TEST_F(ServiceCallTest, TellsTheServiceOfItsTroubles) {  // R-RETRY-83, R-TEL-10
     EXPECT_THAT(std::string{first.data.at("exception").as_string()}, HasSubstr("busy"));
     auto const& second = telemetry.events[1];
     EXPECT_EQ(second.severity, Severity::warning) << "a user error";
+    EXPECT_EQ(second.data.at("is_user_error"), true);
     EXPECT_EQ(second.data.at("is_retryable"), false);
+    auto const stack = std::string{second.data.at("exception_stack").as_string()};
+    EXPECT_THAT(stack,
+                HasSubstr("POST /x, attempt 2\nNotFoundError after 1 HTTP attempt: POST /x"));
     EXPECT_EQ(second.data.at("attempt_count"), 1);
     EXPECT_EQ(second.data.at("elapsed_time"), 1.0);
     EXPECT_EQ(second.data.at("start_time"), first.data.at("start_time"));
@@ -225,6 +229,7 @@ TEST_F(ServiceCallTest, TroublesThatNobodyCanMendAreErrors) {  // R-RETRY-83
     clock->run_ready();
     ASSERT_THAT(telemetry.events, SizeIs(1));
     EXPECT_EQ(telemetry.events[0].severity, Severity::error);
+    EXPECT_EQ(telemetry.events[0].data.at("is_user_error"), false);
 }
 
 TEST_F(ServiceCallTest, NeedsNoTelemetry) {  // R-TEL-42

@@ -177,11 +177,75 @@ TEST(Ticket, IsUsedUpByItsLastSubmit) {  // R-TRAIN-12
     Waiting mine{told};
     Ticket ticket{desk, desk->take(2)};
     EXPECT_TRUE(ticket.enter(mine, "step"));
-    ticket.ended();
+    ticket.begin();
+    ticket.ended(1);
     EXPECT_TRUE(ticket);
-    ticket.ended();
+    ticket.ended(0);
     EXPECT_FALSE(ticket);
     EXPECT_EQ(desk->turns().turn(), 2);
+}
+
+TEST(Ticket, ThatNeverBeganUsesNoNumber) {  // R-TRAIN-10, R-TRAIN-13
+    testing::ManualClock clock;
+    auto const desk = std::make_shared<TurnDesk>(clock);
+    std::vector<std::int64_t> told;
+    Waiting mine{told};
+    Ticket next;
+    {
+        Ticket const lost{desk, desk->take(2)};
+        next = Ticket{desk, desk->take(1)};
+        EXPECT_EQ(next.seq_id(0), 3) << "as far as can be foreseen";
+    }
+    clock.run_ready();
+    EXPECT_EQ(next.seq_id(0), 1);
+    EXPECT_EQ((Ticket{desk, desk->take(1)}.seq_id(0)), 2);
+    EXPECT_TRUE(next.enter(mine, "step"));
+    next.begin();
+    EXPECT_EQ(next.seq_id(0), 1);
+}
+
+TEST(Ticket, IsNotMovedUpByThoseBehindIt) {  // R-TRAIN-10
+    testing::ManualClock clock;
+    auto const desk = std::make_shared<TurnDesk>(clock);
+    Ticket const first{desk, desk->take(2)};
+    Ticket lost{desk, desk->take(3)};
+    Ticket const last{desk, desk->take(1)};
+    lost.reset();
+    clock.run_ready();
+    EXPECT_EQ(first.seq_id(1), 2);
+    EXPECT_EQ(last.seq_id(0), 3);
+}
+
+TEST(Ticket, GivesBackTheNumbersThatItDidNotUse) {  // R-TRAIN-10, R-TRAIN-32
+    testing::ManualClock clock;
+    auto const desk = std::make_shared<TurnDesk>(clock);
+    std::vector<std::int64_t> told;
+    Waiting mine{told};
+    Ticket chunks{desk, desk->take(4)};
+    EXPECT_TRUE(chunks.enter(mine, "forward_backward"));
+    chunks.begin();
+    chunks.ended(1);
+    chunks.use(3);
+    chunks.reset();
+    clock.run_ready();
+    Ticket more{desk, desk->take(3)};
+    EXPECT_TRUE(more.enter(mine, "forward_backward"));
+    more.begin();
+    EXPECT_THAT((std::vector{more.seq_id(0), more.seq_id(1), more.seq_id(2)}),
+                ElementsAre(1, 3, 5));
+    EXPECT_EQ((Ticket{desk, desk->take(1)}.seq_id(0)), 6);
+}
+
+TEST(Ticket, WithoutNumbersLeavesThemToOthers) {  // R-TRAIN-65
+    testing::ManualClock clock;
+    auto const desk = std::make_shared<TurnDesk>(clock);
+    std::vector<std::int64_t> told;
+    Waiting mine{told};
+    Ticket unload{desk, desk->take(1), Ticket::Numbers::none};
+    EXPECT_TRUE(unload.enter(mine, "unload"));
+    unload.begin();
+    unload.ended(0);
+    EXPECT_EQ((Ticket{desk, desk->take(1)}.seq_id(0)), 1);
 }
 
 /// Whatever becomes of operations, in whatever order they come to the loop, all that are not given
