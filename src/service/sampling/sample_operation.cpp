@@ -927,7 +927,7 @@ void SampleOperation::report_attempt(Error const& error, bool retry) const {
     data["func"] = std::string{order_.operation};
     data["exception"] = error.what();
     data["exception_type"] = std::string{error_type(error)};
-    data["exception_stack"] = error_stack(order_.operation, attempt_, error);
+    data["exception_stack"] = error_stack(order_.operation, static_cast<int>(requests_), error);
     if (error.http_status()) {
         data["status_code"] = *error.http_status();
     } else {

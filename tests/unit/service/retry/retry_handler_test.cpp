@@ -235,11 +235,11 @@ TEST_F(RetryHandlerTest, APredicateThatThrowsMakesTheErrorFinal) {  // R-RETRY-2
                                [what](Error const&) -> bool { throw what; })};
     };
     auto const refused = error_of(ErrorKind::status, 500);
-    auto const verdict = handler->judge(throwing(std::runtime_error{"ouch"}), refused, 1, 0.5);
+    auto const verdict = handler->judge(throwing(std::runtime_error{"ouch"}), refused, {}, 0.5);
     EXPECT_FALSE(verdict.retry);
     EXPECT_EQ(verdict.end, RetryEnd::permanent);
     EXPECT_EQ(verdict.note, "RetryConfig::retry_if threw: ouch");
-    EXPECT_FALSE(handler->judge(throwing(7), refused, 1, 0.5).retry);
+    EXPECT_FALSE(handler->judge(throwing(7), refused, {}, 0.5).retry);
 }
 
 TEST_F(RetryHandlerTest, StopsAfterTheAllowedRetries) {  // R-RETRY-17
