@@ -17,6 +17,7 @@ namespace {
 
 // Tasks that take longer than this together wait until sockets and timers had their turn.
 constexpr std::chrono::milliseconds longest_drain{1};
+// As long for what is new on sockets, and for those that have more to do.
 constexpr std::chrono::milliseconds longest_poll{2};
 constexpr std::size_t tasks_between_looks = 64;
 // A burst of tasks does not hold memory for ever.
@@ -145,10 +146,8 @@ struct EventLoop::Impl {
 
     /// Runs what sockets have to say, or as much of it as a turn has time for.
     bool poll() {
-        if (slept) refresh();
-        auto const until = now + longest_poll;
         try {
-            return sockets.tell(until);
+            return sockets.tell(longest_poll);
         } catch (...) {
             report();
             return true;

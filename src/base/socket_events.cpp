@@ -81,13 +81,16 @@ void SocketEvents::fetch(int timeout_ms) noexcept {
     count_ = static_cast<std::size_t>(std::max(got, 0));
 }
 
-bool SocketEvents::tell(Clock::time_point until) {
-    bool told = false;
+bool SocketEvents::tell(std::chrono::nanoseconds limit) {
     // Those who ask once more from inside have to wait for the next time.
-    for (auto left = again_.size(); left > 0 && !again_.empty(); --left) {
-        told = true;
-        again_.pop_front()->on_events(0);
-    }
+    auto const most = again_.size();
+    bool const told = tell_news(limit);
+    return call_again(most, limit) || told;
+}
+
+bool SocketEvents::tell_news(std::chrono::nanoseconds limit) {
+    auto const start = Clock::now();
+    bool told = false;
     for (;;) {
         if (at_ == count_) {
             fetch(0);
@@ -99,10 +102,20 @@ bool SocketEvents::tell(Clock::time_point until) {
             if (event.data.ptr == nullptr) continue;  // a wake-up, or one that is gone
             told = true;
             static_cast<SocketWatch*>(event.data.ptr)->on_events(event.events);
-            if (Clock::now() >= until) return told;
+            if (Clock::now() - start >= limit) return told;
         }
         if (all) return told;
     }
+}
+
+bool SocketEvents::call_again(std::size_t most, std::chrono::nanoseconds limit) {
+    if (most == 0 || again_.empty()) return false;
+    auto const start = Clock::now();
+    for (; most > 0 && !again_.empty(); --most) {
+        again_.pop_front()->on_events(0);
+        if (Clock::now() - start >= limit) break;
+    }
+    return true;
 }
 
 }  // namespace tinkxx::base

@@ -52,10 +52,15 @@ public:
     bool wait(std::optional<std::chrono::nanoseconds> limit) noexcept;
     /// Ends a `wait`, or keeps the next one from waiting. Any thread.
     void wake() noexcept;
-    /// Tells what is new, until that is done or the clock reaches `until`. True if anything was.
-    bool tell(std::chrono::steady_clock::time_point until);
+    /// Tells what is new, and then calls those who asked for it, each for at most `limit`, but at
+    /// least one. What is left is told the next time. True if there was anything.
+    ///
+    /// So neither keeps the other from its turn, however long it takes.
+    bool tell(std::chrono::nanoseconds limit);
 
 private:
+    [[nodiscard]] bool tell_news(std::chrono::nanoseconds limit);
+    [[nodiscard]] bool call_again(std::size_t most, std::chrono::nanoseconds limit);
     void fetch(int timeout_ms) noexcept;
     void close() noexcept;
 

@@ -20,7 +20,7 @@ namespace tinkxx::base {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto no_limit = std::chrono::steady_clock::time_point::max();
+constexpr auto no_limit = std::chrono::nanoseconds::max();
 
 /// One end of a pair of sockets that is watched, and the other.
 class Pair final : public SocketWatch {
@@ -118,12 +118,32 @@ TEST(SocketEvents, GoesOnLaterWithWhatItHadNoTimeFor) {
     SocketEvents events;
     Pair first{events};
     Pair second{events};
-    auto const now = std::chrono::steady_clock::now();
-    EXPECT_TRUE(events.tell(now));
+    EXPECT_TRUE(events.tell(0ns));
     EXPECT_EQ(first.seen.size() + second.seen.size(), 1U);
     EXPECT_TRUE(events.wait(std::nullopt)) << "there is something to tell";
-    EXPECT_TRUE(events.tell(now));
+    EXPECT_TRUE(events.tell(0ns));
     EXPECT_EQ(first.seen.size() + second.seen.size(), 2U);
+}
+
+TEST(SocketEvents, TellsNewsHoweverMuchThereIsToDoAgain) {
+    SocketEvents events;
+    Pair busy{events};
+    Pair other{events};
+    Pair caller{events};
+    events.tell(no_limit);
+    for (auto* const pair : {&busy, &other}) {
+        pair->seen.clear();
+        pair->then = [&events, pair] { events.again(*pair); };
+        events.again(*pair);
+    }
+    caller.seen.clear();
+    caller.send("a");
+    EXPECT_TRUE(events.tell(0ns));
+    EXPECT_EQ(caller.seen.size(), 1U);
+    EXPECT_EQ(busy.seen.size() + other.seen.size(), 1U) << "there was no time for both";
+    EXPECT_TRUE(events.tell(0ns));
+    EXPECT_EQ(busy.seen.size(), 1U);
+    EXPECT_EQ(other.seen.size(), 1U);
 }
 
 TEST(SocketEvents, IsWokenFromAnotherThreadAndBeforehand) {
