@@ -2,6 +2,8 @@
 
 #include <tinkxx/transport.hpp>
 
+#include "local/body.hpp"
+
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -16,7 +18,7 @@ struct ServerRequest {
     std::string target{};
     Headers headers{};
     /// Complete; still compressed if a `Content-Encoding` says so.
-    std::string body{};
+    Body body{};
 };
 
 /// Where the answer to one request goes: `head`, any number of `data`, then `done`. Dropped before

@@ -268,9 +268,9 @@ void InProcessTransport::Exchange::send() {
         for (auto const& line : *request_.common_headers) made.headers.add(line.name, line.value);
     }
     for (auto const& line : request_.headers) made.headers.add(line.name, line.value);
-    made.body.reserve(request_.body.size());
-    if (request_.body.head) made.body += *request_.body.head;
-    if (request_.body.tail) made.body += *request_.body.tail;
+    auto const size = request_.body.size();
+    if (request_.body.head) made.body.append(*request_.body.head, size);
+    if (request_.body.tail) made.body.append(*request_.body.tail, size);
     owner_->handler_->handle(std::move(made), std::make_shared<Reply>(shared_from_this()));
 }
 

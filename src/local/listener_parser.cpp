@@ -16,7 +16,6 @@ using boost::beast::iequals;
 using boost::beast::string_view;
 using ErrorCode = boost::beast::error_code;
 
-constexpr std::size_t least_grown = std::size_t{4} << 10U;
 // What the end of a chunked body has at least. Beast's parser wants no less when it looks again.
 constexpr std::size_t shortest_chunk_end = 5;
 
@@ -98,12 +97,12 @@ private:
         if (length && *length < body_most_) body_most_ = static_cast<std::size_t>(*length);
     }
     std::size_t on_body_impl(string_view body, ErrorCode&) override {
-        append_within(request.body, {body.data(), body.size()}, body_most_);
+        request.body.append({body.data(), body.size()}, body_most_);
         return body.size();
     }
     void on_chunk_header_impl(std::uint64_t, string_view, ErrorCode&) override {}
     std::size_t on_chunk_body_impl(std::uint64_t, string_view body, ErrorCode&) override {
-        append_within(request.body, {body.data(), body.size()}, body_most_);
+        request.body.append({body.data(), body.size()}, body_most_);
         return body.size();
     }
     void on_finish_impl(ErrorCode&) override {
@@ -180,17 +179,6 @@ std::string quantity(std::size_t bytes) {
     return std::to_string(bytes) + " bytes";
 }
 
-void append_within(std::string& text, std::string_view more, std::size_t most) {
-    auto const need = text.size() + more.size();
-    if (need > text.capacity()) {
-        std::string grown;
-        // (Its capacity is at most half of what a string can have.)
-        grown.reserve(std::max(need, std::min(std::max(text.capacity() * 2, least_grown), most)));
-        text = std::move(grown.append(text));
-    }
-    text.append(more.data(), more.size());
-}
-
 std::string printable(std::string_view text, std::size_t most) {
     std::string clean{text.substr(0, most)};
     for (auto& c : clean) {
@@ -222,8 +210,7 @@ ServerRequest RequestParser::take_request() noexcept {
 std::size_t RequestParser::held() const noexcept {
     auto const& request = impl_->request;
     // Each line twice, for its strings and for the room that a list has beyond its end.
-    return impl_->head_bytes + request.headers.size() * 2 * sizeof(Header) +
-           memory_of(request.body);
+    return impl_->head_bytes + request.headers.size() * 2 * sizeof(Header) + request.body.memory();
 }
 bool RequestParser::has_body() const noexcept { return !impl_->is_done(); }
 bool RequestParser::expects_continue() const noexcept { return impl_->expects_continue; }

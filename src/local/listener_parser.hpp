@@ -25,10 +25,6 @@ struct Refusal {
 /// "64 KiB".
 [[nodiscard]] std::string quantity(std::size_t bytes);
 
-/// Appends, and takes no more memory than twice what it needs or `most` in all. A string that grows
-/// by itself may pass `most`.
-void append_within(std::string& text, std::string_view more, std::size_t most);
-
 /// Memory that a string takes beside itself.
 [[nodiscard]] inline std::size_t memory_of(std::string const& text) noexcept {
     return text.capacity() > std::string{}.capacity() ? text.capacity() + 1 : 0;

@@ -173,7 +173,7 @@ public:
         served.accept = line(headers, "Accept");
         served.idempotency_key = line(headers, "X-Idempotency-Key");
         served.mark = line(headers, mark_line);
-        auto plain = wire::server::decode_body("simulation", std::string{request.body},
+        auto plain = wire::server::decode_body("simulation", local::Body{request.body}.join(),
                                                line(headers, "Content-Encoding"), 1U << 30U);
         if (plain) served.body = *std::move(plain);
         host_.watch_.on_asked(served);

@@ -47,7 +47,7 @@ void Core::with_body(Ask& ask, std::size_t most, Read read, Then then) {
     auto const encoding = ask.header("Content-Encoding");
     bool const packed = !encoding.empty() && encoding != "identity";
     if (!packed && bytes <= loop_body_bytes) {
-        auto value = read(std::move(ask.request.body));
+        auto value = read(std::move(ask.request.body).join());
         if (!value) throw Refused{422, value.error().what()};
         return then(ask, *std::move(value));
     }
@@ -64,8 +64,9 @@ void Core::with_body(Ask& ask, std::size_t most, Read read, Then then) {
     auto const decode = [work, most] {
         auto& asked = work->ask;
         try {
-            auto body = wire::server::decode_body(asked.operation, std::move(asked.request.body),
-                                                  asked.header("Content-Encoding"), most);
+            auto body =
+                wire::server::decode_body(asked.operation, std::move(asked.request.body).join(),
+                                          asked.header("Content-Encoding"), most);
             if (!body) {
                 work->refused = Refused{400, body.error().what()};
                 return;

@@ -361,7 +361,7 @@ TEST(ListenerBounds, CountsTheMemoryOfBodiesAsTheyCome) {
     WiredConnection exact;
     exact.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 70000\r\n\r\n");
     for (int i = 0; i < 7; ++i) exact.send(std::string(10'000, 'x'));
-    EXPECT_EQ(exact.handler.asked.at(0).request.body.capacity(), 70'000U);
+    EXPECT_EQ(std::move(exact.handler.asked.at(0).request.body).join().capacity(), 70'000U);
 }
 
 TEST(ListenerBounds, LimitsTheBodiesThatAreOnTheirWay) {

@@ -29,7 +29,7 @@ TEST(ListenerConnection, AnswersARequestAndKeepsTheConnection) {
     auto const& request = wire.handler.asked[0].request;
     EXPECT_EQ(request.method, "POST");
     EXPECT_EQ(request.target, "/a?b=c");
-    EXPECT_EQ(request.body, "hello");
+    EXPECT_EQ(Body{request.body}.join(), "hello");
     EXPECT_EQ(*request.headers.find("x-one"), "1");
     reply(*wire.handler.asked[0].answer, "bye");
     wire.settle();
@@ -50,7 +50,7 @@ TEST(ListenerConnection, ReadsARequestHoweverItIsCut) {
         WiredConnection wire;
         std::string seen;
         wire.handler.act = [&](ServerRequest& request, std::shared_ptr<Answer> answer) {
-            seen += request.target + "=" + request.body + ";";
+            seen += request.target + "=" + std::move(request.body).join() + ";";
             EXPECT_FALSE(request.headers.contains("Trailer"));
             reply(*answer, "");
         };
@@ -127,7 +127,7 @@ TEST(ListenerConnection, SaysContinueToThoseWhoWaitForIt) {
     EXPECT_EQ(wire.take(), "HTTP/1.1 100 Continue\r\n\r\n");
     EXPECT_TRUE(wire.handler.asked.empty());
     wire.send("ok");
-    EXPECT_EQ(wire.handler.asked.at(0).request.body, "ok");
+    EXPECT_EQ(Body{wire.handler.asked.at(0).request.body}.join(), "ok");
 }
 
 TEST(ListenerConnection, RefusesBeforeItReadsTheBody) {
