@@ -1,5 +1,6 @@
 #include "engine/engine.hpp"
 
+#include "base/give_way.hpp"
 #include "engine/engine_core.hpp"
 #include "engine/kernels/isa.hpp"
 
@@ -33,7 +34,11 @@ public:
           by_loop_{options.drive == Drive::loop},
           token_time_{options.token_time},
           core_{core_options(options)} {
-        if (!by_loop_) worker_ = std::thread{[this] { work(); }};
+        if (by_loop_) return;
+        worker_ = std::thread{[this, niceness = options.niceness] {
+            base::give_way(niceness);
+            work();
+        }};
     }
 
     ~Impl() override {
@@ -92,6 +97,7 @@ private:
     CoreOptions core_options(EngineOptions const& options) {
         CoreOptions core{
             .threads = by_loop_ ? 1U : options.threads,
+            .niceness = options.niceness,
             .sampler = {.cache_bytes = options.cache_bytes,
                         .prefill_tokens = options.prefill_tokens},
             .train = {.piece_tokens = options.piece_tokens,

@@ -23,6 +23,8 @@ struct EngineOptions {
     Drive drive{Drive::own_threads};
     /// Threads that compute; 0: one for each CPU. One if the loop drives.
     unsigned threads{0};
+    /// By how much they give way to other threads; 0: not at all.
+    int niceness{0};
     /// Memory for keys and values of each model. Requests wait for it; one that could never fit is
     /// refused.
     std::size_t cache_bytes{std::size_t{1} << 30U};

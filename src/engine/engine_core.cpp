@@ -90,7 +90,7 @@ AdapterInfo info_of(std::string model, Adapter const& adapter) {
 }  // namespace
 
 EngineCore::EngineCore(CoreOptions options)
-    : options_{std::move(options)}, threads_{options_.threads} {
+    : options_{std::move(options)}, threads_{options_.threads, options_.niceness} {
     options_.train.pause = [this] { pause(); };
 }
 
@@ -253,9 +253,9 @@ bool EngineCore::sample_slice() {
     auto const begin = options_.clock();
     auto* const base = next_sampling();
     last_base_ = base->name;
-    auto const before = base->sampler->usage().computed;
+    auto const before = base->sampler->computed();
     bool const worked = base->sampler->step();
-    tokens_ += base->sampler->usage().computed - before;
+    tokens_ += base->sampler->computed() - before;
     share_.ran(WorkKind::sampling, options_.clock() - begin);
     return worked;
 }
@@ -374,11 +374,17 @@ Result<ModelInfo> EngineCore::run(Lane& /*lane*/, LoadModel& job) {
     base->model = model;
     base->trainer = std::make_unique<Trainer>(model, threads_, options_.train);
     auto sampler = options_.sampler;
+    bool const large = model->bytes() > (std::size_t{64} << 20U);
+    if (!large) {
+        // Its weights are read in no time, so that shorter steps cost little, and nobody waits long
+        // for one to end.
+        sampler.prefill_tokens = std::min<std::size_t>(sampler.prefill_tokens, 128);
+        sampler.decode_tokens = std::min<std::size_t>(sampler.decode_tokens, 64);
+    }
     sampler.token_bytes = job.token_bytes;
     base->sampler = std::make_unique<Sampler>(model, threads_, std::move(sampler));
     // One piece of a small model on each thread. A piece of a large one takes long: all threads
     // share it, and sampling gets its turns between its layers.
-    bool const large = model->bytes() > (std::size_t{64} << 20U);
     base->slice = large ? 1 : threads_.count();
     ModelInfo info{.config = model->config(),
                    .bytes = model->bytes(),

@@ -20,6 +20,8 @@ namespace tinkxx::engine {
 
 struct CoreOptions {
     unsigned threads{1};
+    /// As in `EngineOptions`, of the threads beside the caller's.
+    int niceness{0};
     SamplerOptions sampler{};
     TrainOptions train{};
     /// Time so far, to share it fairly.

@@ -1,5 +1,7 @@
 #include "engine/threads.hpp"
 
+#include "base/give_way.hpp"
+
 #include <chrono>
 #include <exception>
 #include <system_error>
@@ -56,12 +58,15 @@ void await_change(std::atomic<std::uint32_t> const& value, std::uint32_t old) no
 
 }  // namespace
 
-Threads::Threads(unsigned count) {
+Threads::Threads(unsigned count, int niceness) {
     if (count == 0) count = std::thread::hardware_concurrency();
     workers_.reserve(count > 1 ? count - 1 : 0);
     try {
         for (unsigned slot = 1; slot < count; ++slot) {
-            workers_.emplace_back([this, slot] { work(slot); });
+            workers_.emplace_back([this, slot, niceness] {
+                base::give_way(niceness);
+                work(slot);
+            });
         }
     } catch (std::system_error const&) {
         // The system has no more of them; those that run do the work.

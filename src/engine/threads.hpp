@@ -18,8 +18,8 @@ namespace tinkxx::engine {
 class Threads {
 public:
     /// `count` threads in all, the caller included; 0 means one for each CPU of the machine. Fewer
-    /// if the system gives no more.
-    explicit Threads(unsigned count);
+    /// if the system gives no more. The others give way to the rest of the process by `niceness`.
+    explicit Threads(unsigned count, int niceness = 0);
     /// Ends the workers. No call of `run` may be under way.
     ~Threads();
     Threads(Threads const&) = delete;

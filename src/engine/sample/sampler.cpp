@@ -32,6 +32,7 @@ Result<Sampler::RequestId> Sampler::submit(SampleRequest request) {
 void Sampler::cancel(RequestId id) { core_->cancel(id); }
 bool Sampler::step() { return core_->step(); }
 Sampler::Usage Sampler::usage() const noexcept { return core_->usage(); }
+std::uint64_t Sampler::computed() const noexcept { return core_->computed(); }
 
 std::size_t Sampler::pages_for(std::size_t prompt, std::size_t max_tokens) noexcept {
     // The last token is never fed back.

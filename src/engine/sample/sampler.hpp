@@ -122,6 +122,8 @@ public:
         std::uint64_t computed{0};  ///< tokens computed so far
     };
     [[nodiscard]] Usage usage() const noexcept;
+    /// As in `usage()`, at no cost.
+    [[nodiscard]] std::uint64_t computed() const noexcept;
     /// Pages that one sample of this length needs.
     [[nodiscard]] static std::size_t pages_for(std::size_t prompt, std::size_t max_tokens) noexcept;
 

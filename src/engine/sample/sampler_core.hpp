@@ -55,6 +55,7 @@ public:
     void cancel(RequestId id);
     bool step();
     [[nodiscard]] Usage usage() const noexcept;
+    [[nodiscard]] std::uint64_t computed() const noexcept { return computed_; }
 
 private:
     struct Party;

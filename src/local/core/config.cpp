@@ -93,11 +93,7 @@ void Core::metrics(Ask& ask) {
     auto const gauge = [&text](std::string const& name, std::size_t value) {
         text += "# TYPE " + name + " gauge\n" + name + " " + std::to_string(value) + "\n";
     };
-    std::size_t active = 0;
-    for (auto const& [id, session] : sessions_) {
-        if (session.row.status == SessionStatus::active) ++active;
-    }
-    gauge("tinkxx_sessions_active", active);
+    gauge("tinkxx_sessions_active", active_sessions_);
     gauge("tinkxx_models_loaded", models_.size());
     gauge("tinkxx_requests_pending", futures_->pending_count());
     gauge("tinkxx_samples_pending", futures_->pending_samples());

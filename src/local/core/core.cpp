@@ -19,6 +19,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Where CPUs are scarce, the loop goes before those who read bodies and write results, and these
+// before those who compute: the server answers however much there is to do.
+constexpr int reading_niceness = 5;
+constexpr int computing_niceness = 10;
+
 Error bad_option(std::string field, std::string value, std::string const& why) {
     return Error{ErrorDetails{.kind = ErrorKind::validation,
                               .message = "local server: " + why,
@@ -102,14 +107,14 @@ Result<std::unique_ptr<Core>> Core::create(ServerOptions options, Scheduler& sch
     if (auto const read = core->read_store(**database); !read) {
         return bad_option("home", core->home().string(), read.error().what());
     }
-    auto const worker = [&](Rest rest) {
+    auto const worker = [&](Rest rest, int niceness = 0) {
         return core->options_.compute == Compute::loop ? loop_worker(scheduler, rest)
-                                                       : thread_worker(scheduler, rest);
+                                                       : thread_worker(scheduler, rest, niceness);
     };
     core->worker_ = worker(Rest::finish);
     core->file_worker_ = worker(Rest::finish);
-    for (auto& reader : core->readers_) reader = worker(Rest::drop);
-    core->result_worker_ = worker(Rest::drop);
+    for (auto& reader : core->readers_) reader = worker(Rest::drop, reading_niceness);
+    core->result_worker_ = worker(Rest::drop, reading_niceness);
     core->store_ = std::make_unique<Store>(*std::move(database), *core->worker_);
     return core;
 }
@@ -169,7 +174,10 @@ Result<void> Core::read_store(Database& database) {
         std::vector<Change> const changes{{Table::meta, "secret", secret_}};
         if (auto const written = database.commit(changes); !written) return written;
     }
-    for (auto& [id, row] : stored->sessions) sessions_[id].row = std::move(row);
+    for (auto& [id, row] : stored->sessions) {
+        if (row.status == SessionStatus::active) ++active_sessions_;
+        sessions_[id].row = std::move(row);
+    }
     runs_ = std::move(stored->runs);
     samplers_ = std::move(stored->samplers);
     checkpoints_ = std::move(stored->checkpoints);
@@ -247,6 +255,7 @@ void Core::start() {
         scheduler_,
         engine::EngineOptions{.drive = by_loop ? engine::Drive::loop : engine::Drive::own_threads,
                               .threads = options_.threads,
+                              .niceness = computing_niceness,
                               .cache_bytes = options_.cache_bytes,
                               .log = options_.log});
     for (auto& [name, base] : bases_) {

@@ -427,6 +427,7 @@ private:
 
     std::map<std::string, Base> bases_;
     std::map<std::string, Session> sessions_{};
+    std::size_t active_sessions_{0};
     std::map<std::string, RunRow> runs_{};
     std::set<std::string> dirty_runs_{};
     std::map<std::string, Model> models_{};

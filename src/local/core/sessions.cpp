@@ -103,6 +103,7 @@ void Core::end_session(Session& session) {
 }
 
 void Core::expire_session(Session& session) {
+    --active_sessions_;
     session.row.status = SessionStatus::expired;
     log(LogLevel::info, "local server: session " + session.row.id + " has expired");
     store_->write({{Table::session, session.row.id, encode(session.row)}});
@@ -110,7 +111,7 @@ void Core::expire_session(Session& session) {
 }
 
 void Core::make_room_for_session() {
-    std::size_t active = 0;
+    if (active_sessions_ < options_.limits.sessions) return;
     Session* silent = nullptr;
     auto const has_part = [](auto const& parts, std::string const& id) {
         auto const at = parts.lower_bound(id + ":");
@@ -118,14 +119,12 @@ void Core::make_room_for_session() {
     };
     for (auto& [id, session] : sessions_) {
         if (session.row.status != SessionStatus::active) continue;
-        ++active;
         if (silent != nullptr && silent->seen <= session.seen) continue;
         if (!has_part(models_, id) && !has_part(samplers_, id)) silent = &session;
     }
-    if (active < options_.limits.sessions) return;
     if (silent == nullptr) {
         throw Refused{429,
-                      "create_session: there are " + std::to_string(active) +
+                      "create_session: there are " + std::to_string(active_sessions_) +
                           " active sessions, which is the limit; finish some of them",
                       std::chrono::milliseconds{1000}};
     }
@@ -219,6 +218,7 @@ void Core::create_session(Ask& ask) {
                    [this, row = std::move(row), answer = asked.answer]() mutable {
                        auto const made = row.id;
                        sessions_[made] = {.row = std::move(row), .seen = scheduler_.now()};
+                       ++active_sessions_;
                        send_json(*answer, json_object([&](JsonOut& json) {
                            json.member("session_id", made);
                            json.member("type", "create_session");
@@ -265,6 +265,9 @@ void Core::finish_session(Ask& ask) {
                                [this, row, turn = std::move(turn), answer = mine.answer] {
                                    auto const still = sessions_.find(row.id);
                                    if (still != sessions_.end()) {
+                                       // It may have expired meanwhile.
+                                       auto const was = still->second.row.status;
+                                       if (was == SessionStatus::active) --active_sessions_;
                                        still->second.row = row;
                                        end_session(still->second);
                                    }

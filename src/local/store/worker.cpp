@@ -1,5 +1,7 @@
 #include "local/store/worker.hpp"
 
+#include "base/give_way.hpp"
+
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -18,8 +20,11 @@ struct Piece {
 
 class ThreadWorker final : public Worker {
 public:
-    ThreadWorker(Scheduler& scheduler, Rest rest)
-        : scheduler_{scheduler}, rest_{rest}, thread_{[this] { serve(); }} {}
+    ThreadWorker(Scheduler& scheduler, Rest rest, int niceness)
+        : scheduler_{scheduler}, rest_{rest}, thread_{[this, niceness] {
+              base::give_way(niceness);
+              serve();
+          }} {}
 
     ~ThreadWorker() override {
         alive_->store(false);
@@ -107,8 +112,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Worker> thread_worker(Scheduler& scheduler, Rest rest) {
-    return std::make_unique<ThreadWorker>(scheduler, rest);
+std::unique_ptr<Worker> thread_worker(Scheduler& scheduler, Rest rest, int niceness) {
+    return std::make_unique<ThreadWorker>(scheduler, rest, niceness);
 }
 
 std::unique_ptr<Worker> loop_worker(Scheduler& scheduler, Rest rest) {

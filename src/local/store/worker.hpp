@@ -23,8 +23,10 @@ public:
     virtual void run(Task work, Task done) = 0;
 };
 
-/// A worker with a thread of its own. The scheduler must outlive it.
-[[nodiscard]] std::unique_ptr<Worker> thread_worker(Scheduler& scheduler, Rest rest);
+/// A worker with a thread of its own, which gives way to others by `niceness`. The scheduler must
+/// outlive it.
+[[nodiscard]] std::unique_ptr<Worker> thread_worker(Scheduler& scheduler, Rest rest,
+                                                    int niceness = 0);
 /// One that works on the loop itself, so that a simulation has but one thread.
 [[nodiscard]] std::unique_ptr<Worker> loop_worker(Scheduler& scheduler, Rest rest);
 
