@@ -20,7 +20,8 @@
 namespace tinkxx::local {
 namespace {
 
-constexpr int accepted_per_turn = 256;
+// Each costs time that those who are connected wait for.
+constexpr int accepted_per_turn = 128;
 constexpr int reads_per_turn = 16;
 // Connections too many that are told so at one time; others are closed without a word.
 constexpr std::size_t refused_at_once = 256;
@@ -87,6 +88,9 @@ int listen_on(sockaddr const& address, socklen_t length) noexcept {
     if (socket < 0) return -errno;
     int const on = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    // What is accepted inherits these. Improvements only: a socket that refuses them still works.
+    ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     if (::bind(socket, &address, length) == 0 && ::listen(socket, SOMAXCONN) == 0) return socket;
     int const code = errno;
     ::close(socket);
@@ -193,9 +197,6 @@ public:
 
     Peer(Listener& listener, int socket)
         : listener_{listener}, socket_{socket}, connection_{listener.share_, *this} {
-        int const on = 1;  // improvements only: a socket that refuses them still works
-        ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        ::setsockopt(socket_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
         if (listener_.loop_.sockets().add(socket_, *this) != 0) connection_.lost();
         on_change();
     }
