@@ -55,6 +55,7 @@ constexpr char const* serve_examples =
 
 /// More than any machine has; a typing error otherwise.
 constexpr std::uint64_t most_threads = 4096;
+constexpr std::uint64_t most_mebibytes = std::uint64_t{1} << 30U;
 
 /// An empty value is mostly a variable of a script that was never set. Taken as it stands, it would
 /// mean a free port, or a server without a key.
@@ -63,6 +64,13 @@ CLI::Validator not_empty() {
                 return text.empty() ? std::string{"the value is empty; leave the option out for its "
                                                   "default"}
                                     : std::string{};
+            },
+            ""};
+}
+
+CLI::Validator not_zero() {
+    return {[](std::string& text) {
+                return text == "0" ? std::string{"it must be 1 or more"} : std::string{};
             },
             ""};
 }
@@ -128,6 +136,13 @@ void add_serve(CLI::App& app, ServeArguments& arguments) {
     serve->add_option("--threads", arguments.threads, "Threads that compute; 0 is one for each CPU")
         ->type_name("N")
         ->transform(number_up_to(most_threads))
+        ->capture_default_str();
+    serve
+        ->add_option("--cache-mib", arguments.cache_mib,
+                     "Memory for keys and values of each model, in MiB")
+        ->type_name("N")
+        ->transform(number_up_to(most_mebibytes))
+        ->check(not_zero())
         ->capture_default_str();
     serve
         ->add_option("--chaos", arguments.chaos,

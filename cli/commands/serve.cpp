@@ -88,6 +88,7 @@ local::ServerOptions options_of(ServeArguments const& arguments) {
     options.hosts = arguments.allowed_hosts;
     options.hosts.push_back(arguments.host);
     options.threads = arguments.threads;
+    options.cache_bytes = arguments.cache_mib << 20U;
     options.chaos = arguments.chaos;
     options.chaos_seed = arguments.seed;
     return options;

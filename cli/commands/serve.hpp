@@ -2,6 +2,7 @@
 
 #include "output/terminal.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct ServeArguments {
     std::vector<std::string> allowed_hosts{};
     /// 0: one for each CPU.
     unsigned threads{0};
+    std::size_t cache_mib{1024};
     std::string chaos{};
     std::uint64_t seed{0};
     bool json{false};

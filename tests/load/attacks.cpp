@@ -211,6 +211,19 @@ private:
     std::vector<std::string> sessions_{};
 };
 
+/// So many connections a second are more than one machine makes over a network. Without a limit the
+/// attackers would take the processors away from the server that they share them with.
+class Pace {
+public:
+    void keep() {
+        std::this_thread::sleep_until(next_);
+        next_ = std::max(next_ + 400us, Clock::now() - 5ms);
+    }
+
+private:
+    Clock::time_point next_{Clock::now()};
+};
+
 /// Sends one body again and again, made from the number of the request.
 template <class Body>
 void flood(Client& client, std::string_view path, int most, std::string const& more, Body body) {
@@ -408,7 +421,9 @@ void odd_clones(Target const& target, Outcomes& outcomes) {
     auto const sampler = client.sampler();
     std::mt19937_64 chance{target.seed};
     std::deque<RawSocket> waiting;
+    Pace pace;
     for (std::size_t i = 0; i < target.scaled(20'000) && client.time_left(); ++i) {
+        pace.keep();
         auto const id = static_cast<std::int64_t>(chance() >> (chance() % 64));
         auto const body = R"({"target":{"type":"sampling_session","sampling_session_id":")" +
                           sampler + R"(","cloned_sampler_id":)" + std::to_string(id) +
@@ -435,7 +450,9 @@ void left_polls(Target const& target, Outcomes& outcomes) {
     auto const body = R"({"request_id":")" + pending + R"("})";
     auto const text =
         request_head("POST", "/api/v1/retrieve_future", body.size(), target.key) + body;
+    Pace pace;
     for (std::size_t i = 0; i < target.scaled(20'000) && client.time_left(); ++i) {
+        pace.keep();
         RawSocket{target.port}.send(text, Clock::now() + patience);
         ++outcomes["left"];
     }
@@ -482,7 +499,9 @@ void idle(Target const& target, Outcomes& outcomes) {
     rlimit files{};
     ::getrlimit(RLIMIT_NOFILE, &files);
     auto const most = std::min<std::size_t>(target.scaled(4'000), files.rlim_cur / 4);
-    for (std::size_t i = 0; i < most; ++i) {
+    Pace pace;
+    for (std::size_t i = 0; i < most && Clock::now() < target.end; ++i) {
+        pace.keep();
         sockets.push_back(std::make_unique<RawSocket>(target.port));
     }
     std::this_thread::sleep_until(target.end);

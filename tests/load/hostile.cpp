@@ -380,7 +380,8 @@ void print_table(Options const& options, Report const& report) {
 
 Exit measure_hostile(Options const& options) {
     Problems problems;
-    ServerProcess server{options.server, {"--api-key", good_key}};
+    // The cache of keys and values grows until it is full: a small one is so early on.
+    ServerProcess server{options.server, {"--api-key", good_key, "--cache-mib", "128"}};
     Hostile hostile{options, server, problems};
     auto& report = hostile.report();
     {
