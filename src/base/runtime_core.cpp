@@ -388,7 +388,9 @@ bool RuntimeCore::logs(LogLevel level) const noexcept {
 }
 
 void RuntimeCore::run_callback(Task task, UniqueFunction<void(Error)> otherwise) {
-    run_later(Errand{shared_from_this(), std::move(task), std::move(otherwise)});
+    // What is destroyed together with the core may still ask, and gets nothing.
+    auto core = weak_from_this().lock();
+    if (core) run_later(Errand{std::move(core), std::move(task), std::move(otherwise)});
 }
 
 /// A user's executor may throw. Its ticket is then gone, and the first callback with it.

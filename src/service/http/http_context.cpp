@@ -189,7 +189,7 @@ void HttpContext::detach(HttpCall& call) noexcept {
 }
 
 void HttpContext::close() noexcept {
-    auto const keep_alive = shared_from_this();
+    auto const keep_alive = weak_from_this().lock();  // null if its last handle is gone already
     closed_ = true;
     if (resident_) runtime_->remove(*this);
     while (newest_ != nullptr) {
