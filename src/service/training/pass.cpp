@@ -52,8 +52,7 @@ void Pass::settle() {
         auto const judged = judgement(order);
         if (judged.repeat_if_seen) {
             Submission::Listener& listener = *this;
-            settling_ = 
-                std::make_unique<Submission>(*shared_, listener, 0, extras, plan_.breaker);
+            settling_ = std::make_unique<Submission>(*shared_, listener, 0, extras, plan_.breaker);
             return settling_->settle(order, judged);
         }
         desk.settled(true);
