@@ -72,6 +72,13 @@ protected:
         return service().create_sampling_client(
             SamplerOptions{.base_model = "org/tiny", .circuit_breaker = by});
     }
+    void two_run_out_of_time(SamplingClient const& sampler) {
+        for (int i = 0; i < 2; ++i) {
+            auto pending = sample(sampler, {.deadline = 8s});
+            wait(10s);
+            EXPECT_EQ(pending.result().error().kind(), ErrorKind::timeout);
+        }
+    }
     TrainingClient trainer() {
         auto pending = service().create_lora_training_client("org/tiny");
         for (int i = 0; i < 100 && !pending.ready(); ++i) wait(100ms);
@@ -411,12 +418,7 @@ TEST_F(RetryLimits, ADeadlineCountsForTheBreakerIfTheServiceWasSilent) {  // R-E
         return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
     };
     auto const by = breaker(2);
-    auto const sampler = guarded(by);
-    for (int i = 0; i < 2; ++i) {
-        auto pending = sample(sampler, {.deadline = 8s});
-        wait(10s);
-        EXPECT_EQ(pending.result().error().kind(), ErrorKind::timeout);
-    }
+    two_run_out_of_time(guarded(by));
     EXPECT_EQ(by.state(), CircuitState::open);
 }
 
@@ -449,12 +451,7 @@ TEST_F(RetryLimits, AServiceThatCannotBeReachedOpensTheBreakerAtItsFirstContact)
         return Reply{.status = 0, .failure = Failure{}};
     };
     auto const by = breaker(2);
-    auto const sampler = guarded(by);
-    for (int i = 0; i < 2; ++i) {
-        auto pending = sample(sampler, {.deadline = 8s});
-        wait(10s);
-        EXPECT_EQ(pending.result().error().kind(), ErrorKind::timeout);
-    }
+    two_run_out_of_time(guarded(by));
     EXPECT_EQ(by.state(), CircuitState::open);
 }
 
