@@ -451,6 +451,11 @@ void JsonOut::null() {
     *out_ += "null";
 }
 
+void JsonOut::raw(std::string_view json) {
+    comma();
+    *out_ += json;
+}
+
 void JsonOut::value(bool truth) {
     comma();
     *out_ += truth ? "true" : "false";

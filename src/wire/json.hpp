@@ -260,6 +260,8 @@ public:
     void value(float number);
     void value(boost::json::value const& any);
     void value(boost::json::object const& any);
+    /// A value that is JSON already.
+    void raw(std::string_view json);
     /// As base64 text.
     void bytes(std::string_view bytes);
 

@@ -379,6 +379,22 @@ void many_sessions(Target const& target, Outcomes& outcomes) {
     }
 }
 
+void long_lists(Target const& target, Outcomes& outcomes) {
+    Client client{target, outcomes};
+    auto const body =
+        session_body(R"(,"user_metadata":{"a":")" + std::string(32'000, '\\') + R"("})");
+    auto const room = std::min<std::size_t>(1000, target.scaled(1000));
+    for (std::size_t i = 0; i < room && client.time_left(); ++i) {
+        client.post("create_session", body);
+    }
+    while (client.time_left()) {
+        client.get("/api/v1/sessions?limit=10000");
+        client.post("sessions/search", R"({"limit":200})");
+        client.get("/api/v1/training_runs?limit=10000");
+        client.get("/api/v1/checkpoints?limit=10000");
+    }
+}
+
 void odd_numbers(Target const& target, Outcomes& outcomes) {
     Client client{target, outcomes};
     auto const sampler = client.sampler();
@@ -575,6 +591,7 @@ std::vector<Attack> const& attacks() {
         {"top logprobs of a prompt", top_of_a_prompt},
         {"1024 samples of 2046 tokens", many_samples},
         {"many sessions", many_sessions},
+        {"long lists", long_lists},
         {"odd numbers", odd_numbers},
         {"odd clones", odd_clones, false},
         {"abandoned polls", left_polls, false},

@@ -66,6 +66,12 @@ struct Limits {
     std::size_t metadata_bytes{std::size_t{64} << 10U};
     /// Samplers of one session, and models that it has made.
     std::size_t session_parts{10'000};
+    /// What is remembered of all sessions, models and samplers: 512 bytes for each, and metadata.
+    /// Of sessions that have ended, the oldest are forgotten to make room.
+    std::size_t kept_bytes{std::size_t{128} << 20U};
+    /// Results that nobody has fetched, and those that were fetched and are still kept, each. The
+    /// oldest are forgotten.
+    std::size_t results{100'000};
 };
 
 /// Who computes.

@@ -101,6 +101,9 @@ void Core::metrics(Ask& ask) {
     gauge("tinkxx_sample_bytes_pending", drawing_bytes_);
     gauge("tinkxx_body_bytes_reading", reading_bytes_[0] + reading_bytes_[1]);
     gauge("tinkxx_polls_waiting", futures_->waiting());
+    gauge("tinkxx_results_kept", futures_->kept());
+    gauge("tinkxx_result_bytes", futures_->memory_bytes());
+    gauge("tinkxx_kept_bytes", kept_bytes_);
     gauge("tinkxx_checkpoints", checkpoints_.size());
     gauge("tinkxx_adapter_bytes", model_bytes_ + drawn_bytes_);
     gauge("tinkxx_adapter_bytes_limit", options_.limits.adapter_bytes);

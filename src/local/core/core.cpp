@@ -220,6 +220,23 @@ Result<void> Core::reconcile(Inventory const& inventory) {
     return {};
 }
 
+/// What a sweep has seen of the rows so far.
+struct Core::Look {
+    explicit Look(Core const& core)
+        : sessions{core.sessions_},
+          runs{core.runs_},
+          samplers{core.samplers_},
+          checkpoints{core.checkpoints_} {}
+
+    Walk<Sessions> sessions;
+    Walk<std::map<std::string, RunRow>> runs;
+    Walk<std::map<std::string, SamplerRow>> samplers;
+    Walk<std::map<TinkerPath, CheckpointRow>> checkpoints;
+    std::size_t bytes{0};
+    std::vector<std::pair<WallTime, std::string>> ended{};
+    std::vector<TinkerPath> expired{};
+};
+
 /// Looks every few seconds for what has become old.
 class Core::Sweep final : public Timer {
 public:
@@ -240,7 +257,8 @@ void Core::start() {
             .fetched_keep = options_.fetched_keep,
             .unfetched_keep = options_.unfetched_keep,
             .fetched_bytes = options_.limits.fetched_bytes,
-            .memory_bytes = options_.limits.result_bytes});
+            .memory_bytes = options_.limits.result_bytes,
+            .most = options_.limits.results});
     futures_->why_waiting = [this](std::string const& id) { return why_waiting(id); };
     futures_->plausible = [this](std::string const& id) {
         auto const owner = id.substr(0, id.rfind(':'));
@@ -290,14 +308,42 @@ void Core::start() {
 }
 
 void Core::sweep() {
+    auto look = std::make_shared<Look>(*this);
+    sweeping_.run([this, look] {
+        if (!look_at_rows(*look)) return false;
+        finish_sweep(*look);
+        return true;
+    });
+}
+
+bool Core::look_at_rows(Look& look) {
+    constexpr std::size_t at_once = 1000;
     auto const now = scheduler_.now();
-    for (auto& [id, session] : sessions_) {
-        if (session.row.status != SessionStatus::active) continue;
-        if (now - session.seen < options_.session_timeout) continue;
-        expire_session(session);
-    }
-    forget_sessions();
+    auto const session = [&](std::string const& id, Session const& /*row*/) {
+        auto& one = sessions_.at(id);
+        look.bytes += kept_bytes_of(one.row);
+        if (one.row.status == SessionStatus::active) {
+            if (now - one.seen >= patience_with(id)) expire_session(one);
+        } else if (may_forget(id)) {
+            look.ended.emplace_back(one.row.created, id);
+        }
+    };
+    auto const checkpoint = [&, wall = scheduler_.wall()](TinkerPath const& path,
+                                                          CheckpointRow const& row) {
+        if (row.expires && *row.expires <= wall) look.expired.push_back(path);
+    };
+    return look.sessions.go_on(at_once, session) &&
+           look.runs.go_on(at_once,
+                           [&](auto&, RunRow const& row) { look.bytes += kept_bytes_of(row); }) &&
+           look.samplers.go_on(at_once, [&](auto&, auto&) { look.bytes += row_bytes; }) &&
+           look.checkpoints.go_on(at_once, checkpoint);
+}
+
+void Core::finish_sweep(Look& look) {
+    kept_bytes_ = look.bytes;
+    forget_sessions(std::move(look.ended));
     forget_usage();
+    auto const now = scheduler_.now();
     for (auto& [id, model] : models_) {
         if (!model.gap_since || now - *model.gap_since < options_.gap_timeout) continue;
         // Whoever should have sent them has given up: clients send in order.
@@ -307,12 +353,7 @@ void Core::sweep() {
         model.next = model.early.begin()->first;
         run_steps(model);
     }
-    std::vector<TinkerPath> over;
-    auto const wall = scheduler_.wall();
-    for (auto const& [path, row] : checkpoints_) {
-        if (row.expires && *row.expires <= wall) over.push_back(path);
-    }
-    for (auto const& path : over) {
+    for (auto const& path : look.expired) {
         Ask nobody{.operation = "expiry"};
         in_turn(nobody, [this, path](Ask&, std::shared_ptr<Turn> turn) {
             // Its time may have been changed meanwhile.
@@ -328,7 +369,7 @@ void Core::sweep() {
         store_->write({{Table::run, id, encode(runs_.at(id))}});
     }
     futures_->sweep();
-    scheduler_.arm(*sweep_, now + 5s, Precision::coarse);
+    scheduler_.arm(*sweep_, scheduler_.now() + 5s, Precision::coarse);
 }
 
 void Core::log(LogLevel level, std::string const& line) const {

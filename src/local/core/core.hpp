@@ -10,6 +10,7 @@
 #include "local/core/counters.hpp"
 #include "local/core/fingerprint.hpp"
 #include "local/core/futures.hpp"
+#include "local/core/pieces.hpp"
 #include "local/core/rows.hpp"
 #include "local/core/stored.hpp"
 #include "local/handler.hpp"
@@ -124,6 +125,7 @@ public:
 
 private:
     static constexpr std::size_t small_json = std::size_t{1} << 20U;
+    static constexpr std::size_t row_bytes = 512;
 
     class Sweep;
     class Stopping;
@@ -142,6 +144,7 @@ private:
         SessionRow row{};
         TimePoint seen{};
     };
+    using Sessions = std::map<std::string, Session>;
     /// Carries a training request out, under the id that it was promised.
     using Step = tinkxx::detail::UniqueFunction<void(std::string const& request_id)>;
     struct Seen {
@@ -216,7 +219,11 @@ private:
     void guarded(Ask& ask, Fn const& part);
     void answer_failure(Ask& ask, std::exception_ptr const& failure);
     void log(LogLevel level, std::string const& line) const;
+    /// Looks for what has become old, piece by piece.
     void sweep();
+    struct Look;
+    bool look_at_rows(Look& look);
+    void finish_sweep(Look& look);
     [[nodiscard]] std::string fresh_id();
     [[nodiscard]] Base const& base(std::string_view operation, std::string const& name) const;
     [[nodiscard]] static std::string base_url(Ask const& ask);
@@ -260,9 +267,21 @@ private:
     /// Makes room for one more session: expires the one that was silent for longest and has neither
     /// a model nor a sampler.
     void make_room_for_session();
-    /// Forgets sessions that ended long ago, or are too many.
-    void forget_sessions();
-    void send_found(Ask& ask, wire::server::SearchSessions const& search) const;
+    /// How long a session may be silent: less if memory for sessions is scarce, and it has nothing.
+    [[nodiscard]] std::chrono::seconds patience_with(std::string const& session) const;
+    /// Whether a session that has ended is of no use to anybody.
+    [[nodiscard]] bool may_forget(std::string const& id) const;
+    /// Of these, with the times at which they were created, forgets those that ended long ago, or
+    /// are too many.
+    void forget_sessions(std::vector<std::pair<WallTime, std::string>> ended);
+    /// What rows count for among `Limits::kept_bytes`.
+    [[nodiscard]] static std::size_t kept_bytes_of(SessionRow const& row) noexcept;
+    [[nodiscard]] static std::size_t kept_bytes_of(RunRow const& row) noexcept;
+    [[nodiscard]] std::size_t kept_bytes_of_session(std::string const& id) const;
+    /// Counts a new row with so many bytes of metadata; refuses it if there is no room.
+    void keep(std::string_view operation, std::size_t bytes);
+    void send_found(Ask& ask, wire::server::SearchSessions search);
+    void write_found(wire::JsonOut& json, SessionRow const& row) const;
     void check_metadata(std::string_view operation, std::size_t bytes) const;
     void count_part(std::string_view operation, std::string const& session, std::string_view what,
                     std::size_t have) const;
@@ -278,7 +297,7 @@ private:
     void refuse_step(std::string const& model_id, std::optional<std::int64_t> seq_id);
     void make_model(Ask& ask, wire::server::CreateModel request);
     void check_new_run(std::string_view operation, std::string const& session,
-                       Texts const& metadata) const;
+                       Texts const& metadata);
     void send_info(Ask& ask, std::string const& id);
     void submit_step(Ask& ask, wire::server::OptimStep request);
     struct Pass;
@@ -313,7 +332,7 @@ private:
     /// same path. `more` is committed with it.
     void keep_checkpoint(CheckpointRow const& row, std::string_view event, std::vector<Change> more,
                          Store::Written done);
-    void count_samplers(std::string_view operation, std::string const& session) const;
+    void count_samplers(std::string_view operation, std::string const& session);
     void load_into_model(Ask& ask, wire::server::LoadWeights const& request,
                          Fingerprint const& print);
     /// A new model as a checkpoint has it.
@@ -391,8 +410,8 @@ private:
                                           WallTime until) const;
     void check_link(Ask const& ask) const;
     void write_run(wire::JsonOut& json, RunRow const& run) const;
-    void send_checkpoints(Ask& ask, std::vector<CheckpointRow const*> rows, std::int64_t offset,
-                          std::int64_t limit) const;
+    /// Those of a run, or all if `run` is empty.
+    void send_checkpoints(Ask& ask, std::string run, std::int64_t offset, std::int64_t limit);
     /// Refuses to change a checkpoint while another one is being saved under its name.
     void check_unreserved(std::string_view operation, TinkerPath const& path) const;
     /// Writes the checkpoint of a request as `change(row)` leaves it, if that returns true.
@@ -408,6 +427,9 @@ private:
                                                                     std::string_view event,
                                                                     std::string const& path);
     void forget_usage();
+    struct UsageReport;
+    /// Does a piece of the report; returns whether all that is to be read on the loop is read.
+    bool read_usage(UsageReport& report) const;
 
     ServerOptions options_;
     Scheduler& scheduler_;
@@ -426,8 +448,12 @@ private:
     std::string secret_{};
 
     std::map<std::string, Base> bases_;
-    std::map<std::string, Session> sessions_{};
+    Sessions sessions_{};
     std::size_t active_sessions_{0};
+    /// What is remembered of sessions, models and samplers. Counted anew by each sweep.
+    std::size_t kept_bytes_{0};
+    Pieces lists_{scheduler_};
+    Pieces sweeping_{scheduler_};
     std::map<std::string, RunRow> runs_{};
     std::set<std::string> dirty_runs_{};
     std::map<std::string, Model> models_{};

@@ -175,6 +175,8 @@ void Futures::restore(RequestRow const& row, std::int64_t clone) {
         return;
     }
     promise.state = row.state == "done" ? State::done : State::failed;
+    settled_.push_back(row.id);
+    ++unfetched_;
     announce(promise);
 }
 
@@ -246,6 +248,8 @@ void Futures::drop(std::string const& id, Error const& why) {
     if (found->second.state == State::pending || found->second.state == State::settling) {
         --pending_;
         if (found->second.form == Form::sample) --pending_samples_;
+    } else if (!found->second.fetched) {
+        --unfetched_;
     }
     if (found->second.payload) memory_bytes_ -= found->second.size;
     promises_.erase(found);
@@ -263,8 +267,9 @@ void Futures::drop(std::string const& id, Error const& why) {
 
 void Futures::shrink_memory() {
     // Most are fetched and forgotten long before their turn comes.
-    if (in_memory_.size() > 2 * promises_.size() + 1000) {
-        std::erase_if(in_memory_, [this](auto const& id) { return !promises_.contains(id); });
+    for (auto* const ids : {&in_memory_, &settled_}) {
+        if (ids->size() <= 2 * promises_.size() + 1000) continue;
+        std::erase_if(*ids, [this](auto const& id) { return !promises_.contains(id); });
     }
     while (memory_bytes_ > options_.memory_bytes && !in_memory_.empty()) {
         auto const found = promises_.find(in_memory_.front());
@@ -286,6 +291,8 @@ void Futures::settle(std::string const& id) {
     promise.state = promise.error.empty() ? State::done : State::failed;
     promise.settled = scheduler_.now();
     promise.unsaved.clear();
+    settled_.push_back(id);
+    ++unfetched_;
     --pending_;
     if (promise.form == Form::sample) --pending_samples_;
     announce(promise);
@@ -295,6 +302,11 @@ void Futures::settle(std::string const& id) {
         deliver(promise, *poll);
     }
     shrink_memory();
+    if (unfetched_ > options_.most) {
+        std::vector<Change> changes;
+        forget_unfetched(changes);
+        store_.write(std::move(changes));
+    }
 }
 
 void Futures::announce(Promise const& promise) {
@@ -329,7 +341,7 @@ std::string Futures::try_again(std::string const& id) const {
 
 void Futures::retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
                        std::shared_ptr<Answer> const& answer) {
-    if (fetched_bytes_ > options_.fetched_bytes) {
+    if (fetched_bytes_ > options_.fetched_bytes || fetched_.size() > options_.most) {
         std::vector<Change> changes;
         forget_fetched(changes);
         store_.write(std::move(changes));
@@ -431,6 +443,7 @@ void Futures::send(Promise& promise, Poll const& poll,
 void Futures::fetched(Promise& promise) {
     if (promise.fetched) return;
     promise.fetched = scheduler_.now();
+    --unfetched_;
     fetched_.push_back(promise.id);
     fetched_bytes_ += promise.size;
 }
@@ -514,7 +527,11 @@ void Futures::forget(std::string const& id, std::vector<Change>& changes) {
     auto const found = promises_.find(id);
     if (found == promises_.end()) return;
     auto const& promise = found->second;
-    if (promise.fetched) fetched_bytes_ -= promise.size;
+    if (promise.fetched) {
+        fetched_bytes_ -= promise.size;
+    } else {
+        --unfetched_;
+    }
     if (promise.payload) memory_bytes_ -= promise.size;
     StreamKey const key{promise.owner, promise.clone};
     promises_.erase(found);
@@ -537,7 +554,7 @@ void Futures::forget_fetched(std::vector<Change>& changes) {
         auto const found = promises_.find(id);
         bool const there = found != promises_.end() && found->second.fetched;
         if (there && now - *found->second.fetched < options_.fetched_keep &&
-            fetched_bytes_ <= options_.fetched_bytes) {
+            fetched_bytes_ <= options_.fetched_bytes && fetched_.size() <= options_.most) {
             return;
         }
         fetched_.pop_front();
@@ -545,18 +562,25 @@ void Futures::forget_fetched(std::vector<Change>& changes) {
     }
 }
 
+void Futures::forget_unfetched(std::vector<Change>& changes) {
+    auto const now = scheduler_.now();
+    while (!settled_.empty()) {
+        auto const id = settled_.front();
+        auto const found = promises_.find(id);
+        bool const there = found != promises_.end() && !found->second.fetched;
+        if (there && unfetched_ <= options_.most &&
+            now - found->second.settled < options_.unfetched_keep) {
+            return;
+        }
+        settled_.pop_front();
+        if (there) forget(id, changes);
+    }
+}
+
 void Futures::sweep() {
     std::vector<Change> changes;
     forget_fetched(changes);
-    auto const now = scheduler_.now();
-    std::vector<std::string> stale;
-    for (auto const& [id, promise] : promises_) {
-        bool const settled = promise.state == State::done || promise.state == State::failed;
-        if (settled && !promise.fetched && now - promise.settled >= options_.unfetched_keep) {
-            stale.push_back(id);
-        }
-    }
-    for (auto const& id : stale) forget(id, changes);
+    forget_unfetched(changes);
     store_.write(std::move(changes));
     shrink_memory();
 }

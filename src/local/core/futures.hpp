@@ -35,6 +35,8 @@ struct FuturesOptions {
     std::size_t fetched_bytes{std::size_t{128} << 20U};
     /// Of results that are kept in memory; others are read from the store.
     std::size_t memory_bytes{std::size_t{256} << 20U};
+    /// Results that were not fetched, and that were; the oldest are forgotten.
+    std::size_t most{100'000};
     /// A larger result is turned into JSON by somebody else than the loop.
     std::size_t loop_bytes{std::size_t{32} << 10U};
 };
@@ -81,6 +83,10 @@ public:
     [[nodiscard]] bool pending_sample(std::string const& id) const;
     [[nodiscard]] std::size_t pending_count() const noexcept { return pending_; }
     [[nodiscard]] std::size_t pending_samples() const noexcept { return pending_samples_; }
+    /// Results that are kept, wherever they are.
+    [[nodiscard]] std::size_t kept() const noexcept { return promises_.size() - pending_; }
+    /// Bytes of results in memory.
+    [[nodiscard]] std::size_t memory_bytes() const noexcept { return memory_bytes_; }
 
     /// Stores the result of a request; `more` is committed with it. The result is given out after
     /// the commit. If the store fails, it is tried again every second, and polls say why.
@@ -150,6 +156,7 @@ private:
     void fetched(Promise& promise);
     void forget(std::string const& id, std::vector<Change>& changes);
     void forget_fetched(std::vector<Change>& changes);
+    void forget_unfetched(std::vector<Change>& changes);
     [[nodiscard]] std::string try_again(std::string const& id) const;
 
     Scheduler& scheduler_;
@@ -163,6 +170,9 @@ private:
     /// Of the newest completion. Begins with the time of day, so that it is larger than any of an
     /// earlier life of the server.
     std::int64_t cursor_;
+    /// Settled ones, oldest first, and how many of them were not fetched. Some may be gone already.
+    std::deque<std::string> settled_{};
+    std::size_t unfetched_{0};
     /// Fetched ones, oldest first, and their bytes. Some may be gone already.
     std::deque<std::string> fetched_{};
     std::size_t fetched_bytes_{0};

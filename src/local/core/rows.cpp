@@ -132,6 +132,12 @@ Result<Row> row(std::string_view what, std::string_view json, Fill const& fill) 
 
 }  // namespace
 
+std::size_t bytes_of(Texts const& texts) noexcept {
+    std::size_t bytes = 0;
+    for (auto const& [name, text] : texts) bytes += name.size() + text.size();
+    return bytes;
+}
+
 std::string_view to_string(Kind kind) noexcept {
     return kind_names[static_cast<std::size_t>(kind)];
 }

@@ -17,6 +17,7 @@
 namespace tinkxx::local {
 
 using Texts = std::map<std::string, std::string>;
+[[nodiscard]] std::size_t bytes_of(Texts const& texts) noexcept;
 
 enum class SessionStatus : std::uint8_t { active, finished, expired };
 

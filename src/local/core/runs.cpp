@@ -1,5 +1,6 @@
 #include "local/core/bodies.hpp"
 #include "local/core/json.hpp"
+#include "local/core/listing.hpp"
 #include "local/core/sending.hpp"
 #include "local/core/times.hpp"
 #include "local/store/files.hpp"
@@ -41,13 +42,16 @@ void write(JsonOut& json, CheckpointRow const& row) {
     json.close_object();
 }
 
-void write_cursor(JsonOut& json, std::int64_t offset, std::int64_t limit, std::size_t total) {
-    json.key("cursor");
-    json.open_object();
-    json.member("offset", offset);
-    json.member("limit", limit);
-    json.member("total_count", total);
-    json.close_object();
+/// What follows the rows of a list.
+auto cursor_of(std::int64_t offset, std::int64_t limit) {
+    return [offset, limit](JsonOut& json, auto const& page) {
+        json.key("cursor");
+        json.open_object();
+        json.member("offset", offset);
+        json.member("limit", limit);
+        json.member("total_count", page.total);
+        json.close_object();
+    };
 }
 
 /// Clients before 0.28 cannot read a list with a kind that they do not know.
@@ -170,28 +174,21 @@ void Core::write_run(JsonOut& json, RunRow const& run) const {
 void Core::list_runs(Ask& ask) {
     auto const limit = ask.number("limit", 20, 0, 10'000);
     auto const offset = ask.number("offset", 0, 0, 1'000'000'000);
-    auto const project = ask.parameter("project_id", "");
-    std::vector<RunRow const*> runs;
-    for (auto const& [id, run] : runs_) {
-        if (!project.empty()) {
-            auto const owner = sessions_.find(run.session);
-            if (owner == sessions_.end() || owner->second.row.project_id != project) continue;
-        }
-        runs.push_back(&run);
-    }
-    std::ranges::sort(runs, [](auto const* a, auto const* b) {
-        return std::tie(a->created, a->id) > std::tie(b->created, b->id);
-    });
-    send_json(*ask.answer, json_object([&](JsonOut& json) {
-        json.key("training_runs");
-        json.open_array();
-        for (std::size_t i = 0; i < runs.size(); ++i) {
-            auto const at = static_cast<std::int64_t>(i);
-            if (at >= offset && at < offset + limit) write_run(json, *runs[i]);
-        }
-        json.close_array();
-        write_cursor(json, offset, limit, runs.size());
-    }));
+    auto const fits = [this, project = ask.parameter("project_id", "")](RunRow const& run) {
+        if (project.empty()) return true;
+        auto const owner = sessions_.find(run.session);
+        return owner != sessions_.end() && owner->second.row.project_id == project;
+    };
+    send_list(lists_, ask.answer,
+              Listing<std::map<std::string, RunRow>>{
+                  .rows = runs_,
+                  .name = "training_runs",
+                  .fits = fits,
+                  .rank = [](RunRow const& run) { return to_micros(run.created); },
+                  .offset = offset,
+                  .limit = limit,
+                  .write = [this](JsonOut& json, RunRow const& run) { write_run(json, run); },
+                  .finish = cursor_of(offset, limit)});
 }
 
 void Core::get_run(Ask& ask) {
@@ -205,24 +202,22 @@ void Core::get_run(Ask& ask) {
     send_json(*ask.answer, std::move(body));
 }
 
-void Core::send_checkpoints(Ask& ask, std::vector<CheckpointRow const*> rows, std::int64_t offset,
-                            std::int64_t limit) const {
-    bool const external = knows_external(ask);
-    std::erase_if(rows, [&](auto const* row) {
-        return find_checkpoint(row->path) == nullptr ||
-               (!external && row->path.kind == Kind::external_weights);
-    });
-    std::ranges::sort(rows, [](auto const* a, auto const* b) { return a->ordinal > b->ordinal; });
-    send_json(*ask.answer, json_object([&](JsonOut& json) {
-        json.key("checkpoints");
-        json.open_array();
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-            auto const at = static_cast<std::int64_t>(i);
-            if (at >= offset && at < offset + limit) write(json, *rows[i]);
-        }
-        json.close_array();
-        write_cursor(json, offset, limit, rows.size());
-    }));
+void Core::send_checkpoints(Ask& ask, std::string run, std::int64_t offset, std::int64_t limit) {
+    auto const fits = [this, external = knows_external(ask),
+                       run = std::move(run)](CheckpointRow const& row) {
+        return (run.empty() || row.path.run == run) && find_checkpoint(row.path) != nullptr &&
+               (external || row.path.kind != Kind::external_weights);
+    };
+    send_list(lists_, ask.answer,
+              Listing<std::map<TinkerPath, CheckpointRow>>{
+                  .rows = checkpoints_,
+                  .name = "checkpoints",
+                  .fits = fits,
+                  .rank = [](CheckpointRow const& row) { return row.ordinal; },
+                  .offset = offset,
+                  .limit = limit,
+                  .write = [](JsonOut& json, CheckpointRow const& row) { write(json, row); },
+                  .finish = cursor_of(offset, limit)});
 }
 
 void Core::list_run_checkpoints(Ask& ask) {
@@ -230,21 +225,16 @@ void Core::list_run_checkpoints(Ask& ask) {
     if (!runs_.contains(run)) {
         throw Refused{404, "checkpoints: there is no run " + run.substr(0, 200)};
     }
-    std::vector<CheckpointRow const*> rows;
-    for (auto const& [path, row] : checkpoints_) {
-        if (path.run == run) rows.push_back(&row);
-    }
-    auto const all = static_cast<std::int64_t>(rows.size());
-    send_checkpoints(ask, std::move(rows), 0, all);
+    std::int64_t all = 0;
+    auto const first = checkpoints_.lower_bound(TinkerPath{.run = run});
+    for (auto at = first; at != checkpoints_.end() && at->first.run == run; ++at) ++all;
+    send_checkpoints(ask, run, 0, all);
 }
 
 void Core::list_checkpoints(Ask& ask) {
     auto const limit = ask.number("limit", 100, 0, 10'000);
     auto const offset = ask.number("offset", 0, 0, 1'000'000'000);
-    std::vector<CheckpointRow const*> rows;
-    rows.reserve(checkpoints_.size());
-    for (auto const& [path, row] : checkpoints_) rows.push_back(&row);
-    send_checkpoints(ask, std::move(rows), offset, limit);
+    send_checkpoints(ask, {}, offset, limit);
 }
 
 void Core::change_checkpoint(Ask& ask, std::string_view event,

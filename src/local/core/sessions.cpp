@@ -1,12 +1,10 @@
 #include "local/core/bodies.hpp"
 #include "local/core/json.hpp"
+#include "local/core/listing.hpp"
 #include "local/core/times.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <sstream>
-#include <tuple>
 
 namespace tinkxx::local {
 
@@ -14,16 +12,8 @@ using wire::JsonOut;
 
 namespace {
 
-/// Newest first; of several at one time, the one with the larger id.
-std::vector<SessionRow const*> newest_first(auto const& sessions) {
-    std::vector<SessionRow const*> rows;
-    rows.reserve(sessions.size());
-    for (auto const& [id, session] : sessions) rows.push_back(&session.row);
-    std::ranges::sort(rows, [](auto const* a, auto const* b) {
-        return std::tie(a->created, a->id) > std::tie(b->created, b->id);
-    });
-    return rows;
-}
+/// Lists have the newest first.
+constexpr auto created = [](auto const& session) { return to_micros(session.row.created); };
 
 std::string lower(std::string text) {
     for (auto& c : text) {
@@ -55,13 +45,53 @@ std::string_view status_type(SessionStatus status) {
     return "cancelled";
 }
 
-std::size_t bytes_of(Texts const& texts) {
-    std::size_t bytes = 0;
-    for (auto const& [name, text] : texts) bytes += name.size() + text.size();
-    return bytes;
+/// Whether one of these, whose ids begin with that of their session, is the session's.
+bool has_part(auto const& parts, std::string const& session) {
+    auto const at = parts.lower_bound(session + ":");
+    return at != parts.end() && at->first.starts_with(session + ":");
 }
 
 }  // namespace
+
+std::size_t Core::kept_bytes_of(SessionRow const& row) noexcept {
+    auto const size = [](std::optional<std::string> const& text) {
+        return text ? text->size() : 0;
+    };
+    auto bytes = row_bytes + bytes_of(row.user_metadata) + row.sdk_version.size() +
+                 size(row.project_id) + size(row.display_name) + size(row.detail);
+    for (auto const& tag : row.tags) bytes += tag.size() + sizeof(tag);
+    return bytes;
+}
+
+std::size_t Core::kept_bytes_of(RunRow const& row) noexcept {
+    return row_bytes + bytes_of(row.user_metadata);
+}
+
+std::size_t Core::kept_bytes_of_session(std::string const& id) const {
+    auto const found = sessions_.find(id);
+    auto bytes = found == sessions_.end() ? std::size_t{0} : kept_bytes_of(found->second.row);
+    for (auto at = runs_.lower_bound(id + ":");
+         at != runs_.end() && at->first.starts_with(id + ":"); ++at) {
+        bytes += kept_bytes_of(at->second);
+    }
+    for (auto at = samplers_.lower_bound(id + ":");
+         at != samplers_.end() && at->first.starts_with(id + ":"); ++at) {
+        bytes += row_bytes;
+    }
+    return bytes;
+}
+
+void Core::keep(std::string_view operation, std::size_t bytes) {
+    if (kept_bytes_ + row_bytes + bytes > options_.limits.kept_bytes) {
+        throw Refused{429,
+                      std::string{operation} + ": what is remembered of sessions, models and " +
+                          "samplers takes " + std::to_string(kept_bytes_) +
+                          " bytes, and the limit is " + std::to_string(options_.limits.kept_bytes) +
+                          "; finish sessions that are over, or send less metadata",
+                      std::chrono::milliseconds{5000}};
+    }
+    kept_bytes_ += row_bytes + bytes;
+}
 
 Core::Session& Core::session(std::string_view operation, std::string const& id) {
     auto const found = sessions_.find(id);
@@ -113,10 +143,6 @@ void Core::expire_session(Session& session) {
 void Core::make_room_for_session() {
     if (active_sessions_ < options_.limits.sessions) return;
     Session* silent = nullptr;
-    auto const has_part = [](auto const& parts, std::string const& id) {
-        auto const at = parts.lower_bound(id + ":");
-        return at != parts.end() && at->first.starts_with(id + ":");
-    };
     for (auto& [id, session] : sessions_) {
         if (session.row.status != SessionStatus::active) continue;
         if (silent != nullptr && silent->seen <= session.seen) continue;
@@ -131,27 +157,38 @@ void Core::make_room_for_session() {
     expire_session(*silent);
 }
 
-void Core::forget_sessions() {
-    std::set<std::string> needed;
-    for (auto const& [path, row] : checkpoints_)
-        needed.insert(path.run.substr(0, path.run.find(':')));
-    std::vector<SessionRow const*> ended;
-    for (auto const& [id, session] : sessions_) {
-        if (session.row.status == SessionStatus::active || needed.contains(id)) continue;
-        // One of its models may still have something to do.
-        auto const model = models_.lower_bound(id + ":");
-        if (model != models_.end() && model->first.starts_with(id + ":")) continue;
-        ended.push_back(&session.row);
+std::chrono::seconds Core::patience_with(std::string const& session) const {
+    // Clients give a sign of life every ten seconds.
+    constexpr std::chrono::seconds short_of_room{60};
+    bool const scarce = kept_bytes_ > options_.limits.kept_bytes / 2;
+    if (!scarce || has_part(models_, session) || has_part(samplers_, session)) {
+        return options_.session_timeout;
     }
-    std::ranges::sort(ended, {}, [](auto const* row) { return std::tie(row->created, row->id); });
+    return std::min(options_.session_timeout, short_of_room);
+}
+
+bool Core::may_forget(std::string const& id) const {
+    // One of its models may still have something to do.
+    if (has_part(models_, id)) return false;
+    auto const checkpoint = checkpoints_.lower_bound(TinkerPath{.run = id + ":"});
+    return checkpoint == checkpoints_.end() || !checkpoint->first.run.starts_with(id + ":");
+}
+
+void Core::forget_sessions(std::vector<std::pair<WallTime, std::string>> ended) {
     auto const wall = scheduler_.wall();
     auto const most = options_.limits.ended_sessions;
+    auto const enough = options_.limits.kept_bytes / 2;
     // A few at a time: each has rows of its own to be removed.
-    constexpr std::size_t at_once = 200;
+    constexpr std::size_t at_once = 1000;
+    auto const some = std::min(at_once, ended.size());
+    std::ranges::partial_sort(ended, ended.begin() + static_cast<std::ptrdiff_t>(some));
     std::vector<std::string> over;
-    for (std::size_t i = 0; i < ended.size() && over.size() < at_once; ++i) {
-        bool const old = wall - ended[i]->created >= options_.session_keep;
-        if (old || ended.size() - i > most) over.push_back(ended[i]->id);
+    for (std::size_t i = 0; i < some; ++i) {
+        auto const& [created, id] = ended[i];
+        bool const old = wall - created >= options_.session_keep;
+        if (!old && ended.size() - i <= most && kept_bytes_ <= enough) break;
+        over.push_back(id);
+        kept_bytes_ -= std::min(kept_bytes_, kept_bytes_of_session(id));
     }
     std::vector<Change> changes;
     auto const forget = [&](Table table, auto& rows, std::string const& id) {
@@ -204,6 +241,7 @@ void Core::create_session(Ask& ask) {
             for (auto const& tag : request.tags) bytes += tag.size() + 8;
             check_metadata("create_session", bytes);
             make_room_for_session();
+            keep("create_session", bytes);
             auto id = fresh_id();
             while (sessions_.contains(id)) id = fresh_id();
             SessionRow row{.id = id,
@@ -280,16 +318,15 @@ void Core::finish_session(Ask& ask) {
 void Core::list_sessions(Ask& ask) {
     auto const limit = ask.number("limit", 20, 0, 10'000);
     auto const offset = ask.number("offset", 0, 0, 1'000'000'000);
-    send_json(*ask.answer, json_object([&](JsonOut& json) {
-        json.key("sessions");
-        json.open_array();
-        std::int64_t at = 0;
-        for (auto const* row : newest_first(sessions_)) {
-            if (at >= offset && at < offset + limit) json.value(row->id);
-            ++at;
-        }
-        json.close_array();
-    }));
+    send_list(lists_, ask.answer,
+              Listing<Sessions>{.rows = sessions_,
+                                .name = "sessions",
+                                .rank = created,
+                                .offset = offset,
+                                .limit = limit,
+                                .write = [](JsonOut& json, Session const& session) {
+                                    json.value(session.row.id);
+                                }});
 }
 
 void Core::get_session(Ask& ask) {
@@ -302,14 +339,16 @@ void Core::get_session(Ask& ask) {
     send_json(*ask.answer, json_object([&](JsonOut& json) {
         json.key("training_run_ids");
         json.open_array();
-        for (auto const& [run, one] : runs_) {
-            if (one.session == id) json.value(run);
+        for (auto at = runs_.lower_bound(id + ":");
+             at != runs_.end() && at->first.starts_with(id + ":"); ++at) {
+            json.value(at->first);
         }
         json.close_array();
         json.key("sampler_ids");
         json.open_array();
-        for (auto const& [sampler, one] : samplers_) {
-            if (one.session == id) json.value(sampler);
+        for (auto at = samplers_.lower_bound(id + ":");
+             at != samplers_.end() && at->first.starts_with(id + ":"); ++at) {
+            json.value(at->first);
         }
         json.close_array();
         nullable(json, "user_metadata", row.user_metadata);
@@ -349,91 +388,90 @@ void Core::set_project(Ask& ask) {
 void Core::search_sessions(Ask& ask) {
     with_json(
         ask, [](std::string body) { return wire::server::decode_search_sessions(body); },
-        [this](Ask& asked, wire::server::SearchSessions const& search) {
-            send_found(asked, search);
+        [this](Ask& asked, wire::server::SearchSessions search) {
+            send_found(asked, std::move(search));
         });
 }
 
-void Core::send_found(Ask& ask, wire::server::SearchSessions const& search) const {
-    auto const fits = [&](SessionRow const& row) {
-        if (search.project_ids) {
-            auto const mine = row.project_id.value_or(std::string{});
-            if (std::ranges::find(*search.project_ids, mine) == search.project_ids->end()) {
-                return false;
-            }
-        }
-        for (auto const& [name, value] : search.user_metadata) {
-            auto const found = row.user_metadata.find(name);
-            if (found == row.user_metadata.end() || found->second != value) return false;
-        }
-        if (search.statuses && std::ranges::find(*search.statuses, status_type(row.status)) ==
-                                   search.statuses->end()) {
-            return false;
-        }
-        if (!search.session_id && !search.display_name) return true;
-        return (search.session_id && row.id == *search.session_id) ||
-               (search.display_name && named(row.display_name, *search.display_name));
-    };
-    auto rows = newest_first(sessions_);
-    if (search.after_session) {
-        auto const last = std::ranges::find_if(
-            rows, [&](auto const* row) { return row->id == *search.after_session; });
-        rows.erase(rows.begin(), last == rows.end() ? last : last + 1);
+namespace {
+
+bool fits(wire::server::SearchSessions const& search, SessionRow const& row) {
+    if (search.project_ids) {
+        auto const mine = row.project_id.value_or(std::string{});
+        if (std::ranges::find(*search.project_ids, mine) == search.project_ids->end()) return false;
     }
-    std::erase_if(rows, [&](auto const* row) { return !fits(*row); });
-    auto const limit = static_cast<std::size_t>(search.limit);
-    bool const more = rows.size() > limit;
-    if (more) rows.resize(limit);
-    struct Total {
-        std::int64_t count{0};
-        std::int64_t bytes{0};
-    };
-    std::map<std::string_view, Total> totals;
-    for (auto const& [path, one] : checkpoints_) {
-        auto const run = runs_.find(path.run);
-        if (run == runs_.end()) continue;
-        auto& total = totals[run->second.session];
-        ++total.count;
-        total.bytes += one.size_bytes;
+    for (auto const& [name, value] : search.user_metadata) {
+        auto const found = row.user_metadata.find(name);
+        if (found == row.user_metadata.end() || found->second != value) return false;
     }
-    send_json(*ask.answer, json_object([&](JsonOut& json) {
-        json.key("sessions");
-        json.open_array();
-        for (auto const* row : rows) {
-            auto const [count, bytes] = totals[row->id];
-            json.open_object();
-            json.member("session_id", row->id);
-            json.member("owner", "local");
-            json.member("project_id", row->project_id.value_or(std::string{}));
-            json.member("created_at", iso_time(row->created));
-            json.member("checkpoints_count", count);
-            json.member("checkpoint_storage_bytes", bytes);
-            nullable(json, "display_name", row->display_name);
-            nullable(json, "user_metadata", row->user_metadata);
-            json.key("status");
-            json.open_object();
-            json.member("type", status_type(row->status));
-            if (row->status == SessionStatus::finished) {
-                json.key("reason");
-                json.open_object();
-                json.member("type", row->reason);
-                json.close_object();
-            }
-            if (row->status != SessionStatus::active) nullable(json, "detail", row->detail);
-            json.close_object();
-            json.close_object();
-        }
-        json.close_array();
-        json.key("next_cursor");
-        if (more) {
-            json.open_object();
-            json.member("last_created_at", iso_time(rows.back()->created));
-            json.member("last_session_id", rows.back()->id);
-            json.close_object();
-        } else {
-            json.null();
-        }
-    }));
+    if (search.statuses &&
+        std::ranges::find(*search.statuses, status_type(row.status)) == search.statuses->end()) {
+        return false;
+    }
+    if (!search.session_id && !search.display_name) return true;
+    return (search.session_id && row.id == *search.session_id) ||
+           (search.display_name && named(row.display_name, *search.display_name));
+}
+
+}  // namespace
+
+void Core::write_found(JsonOut& json, SessionRow const& row) const {
+    std::int64_t count = 0;
+    std::int64_t bytes = 0;
+    auto const first = checkpoints_.lower_bound(TinkerPath{.run = row.id + ":"});
+    for (auto at = first; at != checkpoints_.end() && at->first.run.starts_with(row.id + ":");
+         ++at) {
+        ++count;
+        bytes += at->second.size_bytes;
+    }
+    json.open_object();
+    json.member("session_id", row.id);
+    json.member("owner", "local");
+    json.member("project_id", row.project_id.value_or(std::string{}));
+    json.member("created_at", iso_time(row.created));
+    json.member("checkpoints_count", count);
+    json.member("checkpoint_storage_bytes", bytes);
+    nullable(json, "display_name", row.display_name);
+    nullable(json, "user_metadata", row.user_metadata);
+    json.key("status");
+    json.open_object();
+    json.member("type", status_type(row.status));
+    if (row.status == SessionStatus::finished) {
+        json.key("reason");
+        json.open_object();
+        json.member("type", row.reason);
+        json.close_object();
+    }
+    if (row.status != SessionStatus::active) nullable(json, "detail", row.detail);
+    json.close_object();
+    json.close_object();
+}
+
+void Core::send_found(Ask& ask, wire::server::SearchSessions search) {
+    auto const limit = search.limit;
+    auto after = search.after_session;
+    send_list(lists_, ask.answer,
+              Listing<Sessions>{
+                  .rows = sessions_,
+                  .name = "sessions",
+                  .fits = [search = std::move(search)](
+                              Session const& session) { return fits(search, session.row); },
+                  .rank = created,
+                  .after = std::move(after),
+                  .limit = limit,
+                  .write = [this](JsonOut& json,
+                                  Session const& session) { write_found(json, session.row); },
+                  .finish =
+                      [this](JsonOut& json, Listing<Sessions>::Page const& page) {
+                          json.key("next_cursor");
+                          auto const last =
+                              page.last ? sessions_.find(*page.last) : sessions_.end();
+                          if (last == sessions_.end()) return json.null();
+                          json.open_object();
+                          json.member("last_created_at", iso_time(last->second.row.created));
+                          json.member("last_session_id", last->first);
+                          json.close_object();
+                      }});
 }
 
 }  // namespace tinkxx::local

@@ -210,14 +210,13 @@ void Core::make_model(Ask& ask, ws::CreateModel request) {
 }
 
 void Core::check_new_run(std::string_view operation, std::string const& session,
-                         Texts const& metadata) const {
-    std::size_t bytes = 0;
-    for (auto const& [name, text] : metadata) bytes += name.size() + text.size();
-    check_metadata(operation, bytes);
+                         Texts const& metadata) {
+    check_metadata(operation, bytes_of(metadata));
     auto const first = runs_.lower_bound(session + ":");
     std::size_t have = 0;
     for (auto at = first; at != runs_.end() && at->first.starts_with(session + ":"); ++at) ++have;
     count_part(operation, session, "models", have);
+    keep(operation, bytes_of(metadata));
 }
 
 void Core::unload(std::string const& model_id) {

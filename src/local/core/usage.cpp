@@ -1,5 +1,6 @@
 #include "local/core/core.hpp"
 #include "local/core/json.hpp"
+#include "local/core/sending.hpp"
 #include "local/core/times.hpp"
 
 #include <algorithm>
@@ -16,6 +17,8 @@ namespace {
 
 using namespace std::chrono;
 
+/// How the text of an event begins, before its time.
+std::string const event_start = R"({"timestamp":")";
 constexpr std::size_t most_events = 10'000;
 constexpr std::size_t most_counts = 100'000;
 
@@ -55,6 +58,62 @@ Count count_of(std::string_view key) {
 WallTime hour_time(std::int64_t hour) { return WallTime{hours{hour}}; }
 
 }  // namespace
+
+/// Counts of some time, as they are gathered and written.
+struct Core::UsageReport {
+    struct Event {
+        Count count{};
+        std::int64_t tokens{0};
+    };
+
+    UsageReport(Core const& core, WallTime first, WallTime end)
+        : counts{core.usage_}, from{first}, to{end} {
+        json.open_object();
+    }
+    UsageReport(UsageReport const&) = delete;
+    UsageReport& operator=(UsageReport const&) = delete;
+
+    /// Any thread, once all is read.
+    void write() {
+        json.close_object();
+        std::ranges::stable_sort(events, [](Event const& a, Event const& b) {
+            return std::pair{a.count.hour, -a.tokens} < std::pair{b.count.hour, -b.tokens};
+        });
+        body = json_object([this](JsonOut& out) {
+            out.key("data");
+            out.open_array();
+            for (auto const& event : events) write(out, event);
+            out.close_array();
+            out.key("sessions");
+            out.raw(metadata);
+        });
+    }
+    static void write(JsonOut& out, Event const& event) {
+        auto const& [count, tokens] = event;
+        out.open_object();
+        out.member("bucket_start", iso_time(hour_time(count.hour)));
+        out.member("bucket_end", iso_time(hour_time(count.hour + 1)));
+        out.member("base_model", count.base_model);
+        if (!count.session.empty()) out.member("session_id", count.session);
+        out.key("event_info");
+        out.open_object();
+        out.member("type", count.type);
+        // Clients up to 0.30.4 take no member too many here.
+        if (count.type == "sampling_prefill") out.member("cached", count.cached);
+        out.member("token_count", tokens);
+        out.close_object();
+        out.close_object();
+    }
+
+    Walk<std::map<std::string, std::int64_t>> counts;
+    WallTime from;
+    WallTime to;
+    std::vector<Event> events{};
+    std::set<std::string> sessions{};
+    std::string metadata{};  ///< of the sessions, as an object
+    JsonOut json{metadata};
+    std::string body{};
+};
 
 void Core::count_tokens(std::vector<Change>& changes, std::string const& session,
                         std::string const& base_model, std::string_view type, bool cached,
@@ -129,13 +188,7 @@ void Core::audit(Ask& ask) {
         // All events here are those of checkpoints.
         if (type == "all" || type == "checkpoints") {
             for (auto const& [number, text] : events_) {
-                auto const parsed = wire::parse_json("audit", text);
-                if (!parsed || !parsed->is_object()) continue;
-                auto const* const time = parsed->get_object().if_contains("timestamp");
-                if (time == nullptr || !time->is_string()) continue;
-                auto const& stamp = time->get_string();
-                if (std::string_view{stamp.data(), stamp.size()}.substr(0, 10) != day) continue;
-                json.value(*parsed);
+                if (text.starts_with(event_start + day)) json.raw(text);
             }
         }
         json.close_array();
@@ -157,64 +210,56 @@ void Core::usage_events(Ask& ask) {
     if (to <= from || to - from > hours{24 * 14}) {
         throw Refused{400, "billing: ending_before must follow starting_on within 14 days"};
     }
-    struct Event {
-        Count count{};
-        std::int64_t tokens{0};
-    };
-    std::vector<Event> events;
-    std::set<std::string> sessions;
-    for (auto const& [key, tokens] : usage_) {
+    auto report = std::make_shared<UsageReport>(*this, from, to);
+    lists_.run([this, report, answer = ask.answer] {
+        if (!read_usage(*report)) return false;
+        result_worker_->run([report] { report->write(); },
+                            [report, answer] {
+                                send_shared(
+                                    answer, "application/json",
+                                    std::make_shared<std::string const>(std::move(report->body)));
+                            });
+        return true;
+    });
+}
+
+bool Core::read_usage(UsageReport& report) const {
+    bool const all = report.counts.go_on(1000, [&](std::string const& key, std::int64_t tokens) {
         auto count = count_of(key);
         auto const at = hour_time(count.hour);
-        if (at < from || at >= to) continue;
-        sessions.insert(count.session);
-        events.push_back({std::move(count), tokens});
-    }
-    std::ranges::stable_sort(events, [](Event const& a, Event const& b) {
-        return std::pair{a.count.hour, -a.tokens} < std::pair{b.count.hour, -b.tokens};
+        if (at < report.from || at >= report.to) return;
+        report.sessions.insert(count.session);
+        report.events.push_back({std::move(count), tokens});
     });
-    send_json(*ask.answer, json_object([&](JsonOut& json) {
-        json.key("data");
-        json.open_array();
-        for (auto const& [count, tokens] : events) {
-            json.open_object();
-            json.member("bucket_start", iso_time(hour_time(count.hour)));
-            json.member("bucket_end", iso_time(hour_time(count.hour + 1)));
-            json.member("base_model", count.base_model);
-            if (!count.session.empty()) json.member("session_id", count.session);
-            json.key("event_info");
-            json.open_object();
-            json.member("type", count.type);
-            // Clients up to 0.30.4 take no member too many here.
-            if (count.type == "sampling_prefill") json.member("cached", count.cached);
-            json.member("token_count", tokens);
-            json.close_object();
-            json.close_object();
-        }
-        json.close_array();
-        json.key("sessions");
-        json.open_object();
-        for (auto const& id : sessions) {
-            auto const found = sessions_.find(id);
-            if (found == sessions_.end()) continue;
-            json.key(id);
-            json.open_object();
-            nullable(json, "user_metadata", found->second.row.user_metadata);
-            json.close_object();
-        }
-        json.close_object();
-    }));
+    if (!all) return false;
+    constexpr std::size_t bytes_at_once = std::size_t{256} << 10U;
+    auto const begin = report.metadata.size();
+    while (!report.sessions.empty() && report.metadata.size() - begin < bytes_at_once) {
+        auto const id = std::move(report.sessions.extract(report.sessions.begin()).value());
+        auto const found = sessions_.find(id);
+        if (found == sessions_.end()) continue;
+        report.json.key(id);
+        report.json.open_object();
+        nullable(report.json, "user_metadata", found->second.row.user_metadata);
+        report.json.close_object();
+    }
+    return report.sessions.empty();
 }
 
 void Core::storage_usage(Ask& ask) {
-    auto const project = ask.parameter("project_id", "");
     struct Total {
         std::int64_t count{0};
         std::int64_t bytes{0};
     };
-    std::map<std::string, Total> totals;
-    for (auto const& [path, row] : checkpoints_) {
-        if (find_checkpoint(path) == nullptr) continue;
+    struct Report {
+        Walk<std::map<TinkerPath, CheckpointRow>> checkpoints;
+        std::string project{};
+        std::map<std::string, Total> totals{};
+    };
+    auto report = std::make_shared<Report>(
+        Report{.checkpoints = Walk{checkpoints_}, .project = ask.parameter("project_id", "")});
+    auto const add = [this, report](TinkerPath const& path, CheckpointRow const& row) {
+        if (find_checkpoint(path) == nullptr) return;
         std::string mine;
         if (auto const run = runs_.find(path.run); run != runs_.end()) {
             auto const owner = sessions_.find(run->second.session);
@@ -222,17 +267,17 @@ void Core::storage_usage(Ask& ask) {
                 mine = owner->second.row.project_id.value_or(std::string{});
             }
         }
-        if (!project.empty() && mine != project) continue;
-        auto& total = totals[mine];
+        if (!report->project.empty() && mine != report->project) return;
+        auto& total = report->totals[mine];
         ++total.count;
         total.bytes += row.size_bytes;
-    }
-    send_json(*ask.answer, json_object([&](JsonOut& json) {
+    };
+    auto const write = [report](JsonOut& json) {
         json.key("effective_rate_usd_per_gigabyte_month");
         json.null();
         json.key("data");
         json.open_array();
-        for (auto const& [name, total] : totals) {
+        for (auto const& [name, total] : report->totals) {
             json.open_object();
             json.key("project_id");
             if (name.empty()) {
@@ -249,7 +294,12 @@ void Core::storage_usage(Ask& ask) {
             json.close_object();
         }
         json.close_array();
-    }));
+    };
+    lists_.run([report, add, write, answer = ask.answer] {
+        if (!report->checkpoints.go_on(1000, add)) return false;
+        send_json(*answer, json_object(write));
+        return true;
+    });
 }
 
 }  // namespace tinkxx::local

@@ -121,11 +121,7 @@ void Core::submit_save(Ask& ask, Kind kind, ws::Save save) {
     };
     try {
         job->expires = expiry(save_type(kind), request.ttl_seconds);
-        std::size_t bytes = 0;
-        for (auto const& [name, text] : request.user_metadata.value_or(Texts{})) {
-            bytes += name.size() + text.size();
-        }
-        check_metadata(save_type(kind), bytes);
+        check_metadata(save_type(kind), bytes_of(request.user_metadata.value_or(Texts{})));
     } catch (Refused const& refused) {
         refuse(refused.detail);
     }
@@ -393,13 +389,14 @@ void Core::forget_checkpoint(std::shared_ptr<Answer> const& answer, TinkerPath c
            });
 }
 
-void Core::count_samplers(std::string_view operation, std::string const& session) const {
+void Core::count_samplers(std::string_view operation, std::string const& session) {
     std::size_t have = 0;
     auto const first = samplers_.lower_bound(session + ":");
     for (auto at = first; at != samplers_.end() && at->first.starts_with(session + ":"); ++at) {
         ++have;
     }
     count_part(operation, session, "samplers", have);
+    keep(operation, 0);
 }
 
 void Core::retire_folder(std::string const& folder) {

@@ -308,6 +308,113 @@ TEST_F(Hostile, ResultsThatNobodyFetchesLeaveTheMemory) {
     }
 }
 
+TEST_F(Hostile, ResultsThatNobodyFetchesAreBounded) {
+    server_options.limits.results = 5;
+    auto const sampler = new_sampler(new_session());
+    for (int i = 0; i < 20; ++i) (void)post("asample", sample_body(sampler, i));
+    clock->advance(10s);
+    EXPECT_EQ(metric("tinkxx_results_kept"), 5);
+    EXPECT_EQ(retrieve(sampler + ":0").status, 410);  // so that its client samples it again
+    for (int i = 15; i < 20; ++i)
+        EXPECT_EQ(retrieve(sampler + ":" + std::to_string(i)).status, 200);
+    // Those that were fetched are bounded by themselves, and can be fetched once more.
+    for (int i = 20; i < 25; ++i) (void)post("asample", sample_body(sampler, i));
+    clock->advance(1s);
+    EXPECT_EQ(metric("tinkxx_results_kept"), 10);
+    for (int i = 20; i < 25; ++i)
+        EXPECT_EQ(retrieve(sampler + ":" + std::to_string(i)).status, 200);
+    EXPECT_EQ(retrieve(sampler + ":24").status, 200);
+    clock->advance(10s);
+    EXPECT_EQ(metric("tinkxx_results_kept"), 5);
+}
+
+TEST_F(Hostile, AnOldResultThatNobodyFetchesHoldsNoOthers) {
+    auto const sampler = new_sampler(new_session());
+    (void)post("asample", sample_body(sampler, 0));
+    for (int i = 1; i < 40; ++i) {
+        (void)post("asample", sample_body(sampler, i));
+        clock->advance(1s);
+        EXPECT_EQ(retrieve(sampler + ":" + std::to_string(i)).status, 200);
+    }
+    clock->advance(10min);
+    EXPECT_EQ(metric("tinkxx_results_kept"), 1);
+    clock->advance(std::chrono::hours{25});
+    EXPECT_EQ(metric("tinkxx_results_kept"), 0);
+}
+
+TEST_F(Hostile, WhatIsRememberedOfAllSessionsIsBounded) {
+    server_options.limits.kept_bytes = 100'000;
+    auto const session = R"({"user_metadata":{"k":")" + std::string(10'000, 'x') + R"("}})";
+    std::vector<std::string> made;
+    HttpResponse last;
+    for (int i = 0; i < 20; ++i) {
+        last = post("create_session", session);
+        if (last.status == 200) made.push_back(text(json(last), "session_id"));
+    }
+    EXPECT_EQ(made.size(), 9U);
+    EXPECT_EQ(last.status, 429);
+    EXPECT_THAT(detail(last), AllOf(HasSubstr("limit is 100000"), HasSubstr("finish sessions")));
+    EXPECT_LE(metric("tinkxx_kept_bytes"), 100'000);
+    // Once some have ended there is room, and those that are active stay.
+    for (std::size_t i = 0; i < 8; ++i) {
+        EXPECT_EQ(
+            post("sessions/" + made[i] + "/finish", R"({"reason":{"type":"success"}})").status,
+            200);
+    }
+    clock->advance(11s);
+    EXPECT_EQ(post("create_session", session).status, 200);
+    EXPECT_EQ(call("GET", "sessions/" + made[8]).status, 200);
+    EXPECT_EQ(call("GET", "sessions/" + made[0]).status, 404);
+    // One that is silent and has nothing ends earlier than usual while room is scarce.
+    for (int i = 0; i < 20; ++i) last = post("create_session", session);
+    EXPECT_EQ(last.status, 429);
+    auto const keeper = made[8];
+    (void)new_sampler(keeper, 1000);
+    clock->advance(80s);
+    EXPECT_EQ(post("create_session", session).status, 200);
+    // Models and samplers count too.
+    for (int i = 0; i < 300; ++i) {
+        last = post("create_sampling_session",
+                    R"({"session_id":")" + keeper + R"(","sampling_session_seq_id":)" +
+                        std::to_string(i) + R"(,"base_model":"test/bytes"})");
+    }
+    EXPECT_EQ(last.status, 429);
+}
+
+TEST_F(Hostile, LongListsAreMadeInPieces) {
+    // More than one piece of a list has, and of a walk over rows.
+    constexpr int many = 2500;
+    server_options.limits.sessions = many + 10;
+    std::vector<std::string> made;
+    for (int i = 0; i < many; ++i) {
+        made.push_back(text(json(post("create_session", R"({"user_metadata":{"k":")" +
+                                                            std::string(300, 'x') + R"("}})")),
+                            "session_id"));
+    }
+    auto long_list = start("GET", "sessions?limit=10000");
+    auto const health = start("GET", "healthz");
+    auto const listed = json(long_list.get()).at("sessions").as_array();
+    ASSERT_EQ(listed.size(), made.size());
+    EXPECT_EQ(std::set<std::string>(made.begin(), made.end()).size(), made.size());
+    auto const page = json(call("GET", "sessions?limit=3&offset=1200")).at("sessions").as_array();
+    ASSERT_EQ(page.size(), 3U);
+    EXPECT_EQ(page[0], listed[1200]);
+    EXPECT_EQ(page[2], listed[1202]);
+    // The pages of a search follow each other without a gap.
+    std::vector<std::string> found;
+    std::string cursor;
+    for (int pages = 0; pages < 100; ++pages) {
+        auto const answer = json(post("sessions/search", R"({"limit":200)" + cursor + "}"));
+        for (auto const& one : answer.at("sessions").as_array()) {
+            found.push_back(std::string{one.at("session_id").as_string()});
+        }
+        if (answer.at("next_cursor").is_null()) break;
+        cursor = R"(,"cursor":)" + boost::json::serialize(answer.at("next_cursor"));
+    }
+    ASSERT_EQ(found.size(), made.size());
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], listed[i].as_string());
+}
+
 // Messages --------------------------------------------------------------------------------------
 
 TEST_F(Hostile, NoMessageBeginsWithAPattern) {
