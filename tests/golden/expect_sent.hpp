@@ -14,8 +14,8 @@ namespace tinkxx::golden {
 [[nodiscard]] std::string lower_case(std::string text);
 [[nodiscard]] std::string sha256(std::string_view bytes);
 
-/// The requests of a recording, as they are to be sent here: a decision of behaviour.md §13 that
-/// says otherwise than the official SDK wins.
+/// The requests of a recording, as they are to be sent here: a decision of docs/spec/behaviour.md
+/// that says otherwise than the official SDK wins.
 [[nodiscard]] std::vector<value> expected_requests(value const& recording);
 
 /// Whether it was repeated by the built-in retries of HTTP then, and is by the outer loop now.

@@ -93,7 +93,7 @@ std::string version_for(value const& recording) {
     throw std::runtime_error{"the recording has no outcome"};
 }
 
-/// What a recorded outcome means here, where a decision of behaviour.md §13 says otherwise.
+/// What a recorded outcome means here, where a decision of docs/spec/behaviour.md says otherwise.
 std::optional<ErrorKind> decided_error(value const& recording) {
     if (has_form("429 with retries off", recording)) return ErrorKind::status;
     for (auto const* form : {"offsets beyond the data", "logprobs that were not answered",
@@ -334,7 +334,7 @@ private:
         }
     }
 
-    /// C-46 is overruled: the official SDK drops a hint of more than a minute, here it means a
+    /// C-46: the official SDK drops a hint of more than a minute, here it means a
     /// minute.
     [[nodiscard]] bool asks_too_much() const {
         for (auto const& answer :

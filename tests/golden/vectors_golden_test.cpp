@@ -74,7 +74,7 @@ void retry_after(value const& vector) {
     auto const* plain = headers.find("retry-after");
     auto const ms = number(headers.find("retry-after-ms"));
     auto const hint = number(plain);
-    // C-46 is overruled in part: the official SDK drops every hint out of range. Here one that is
+    // C-46: the official SDK drops every hint out of range. Here one that is
     // not above zero is skipped, and the next form read; one that is too long is cut.
     if (ms && *ms <= 0 && hint && *hint > 0 && *hint <= most) expected = *hint;
     auto const parsed = vector.at("parsed_seconds");

@@ -21,19 +21,23 @@ class Requirements(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
         (self.root / "tests").mkdir()
-        self.write("list.txt", "R-FOO-01\tfirst\nR-FOO-02\tsecond\nR-BAR-10\ttenth\n")
+        self.page("R-FOO-01 first", "R-FOO-02 second", "R-BAR-10 tenth")
         self.write("open.txt", "")
         self.report()
 
     def write(self, name, text):
         (self.root / name).write_text(text, encoding="utf-8")
 
+    def page(self, *items):
+        self.write("page.md", "# Page\n\n" + "".join(
+            f"- **{one}** *{title.capitalize()}.* Text.\n" for one, title in (item.split(" ", 1) for item in items)))
+
     def report(self, *cases, name="report.xml"):
         self.write(name, f'<testsuite name="x">{"".join(cases)}</testsuite>')
 
     def run_script(self, *arguments, reports=("report.xml",)):
         command = [sys.executable, str(SCRIPT), "--tests", str(self.root / "tests"),
-                   "--list", str(self.root / "list.txt"), "--open", str(self.root / "open.txt")]
+                   "--page", str(self.root / "page.md"), "--open", str(self.root / "open.txt")]
         for report in reports:
             command += ["--report", str(self.root / report)]
         done = subprocess.run(command + list(arguments), capture_output=True, text=True, check=False)
@@ -92,7 +96,7 @@ class Requirements(unittest.TestCase):
         self.assert_uncovered("// R-FOO-01\nint x;\nTEST(A, Does) {\n}\n", case("A.Does"))
 
     def test_longer_number_is_another_id(self):
-        self.write("list.txt", "R-FOO-01\tfirst\nR-FOO-011\tother\n")
+        self.page("R-FOO-01 first", "R-FOO-011 other")
         self.assert_uncovered("TEST(A, Does) {  // R-FOO-011\n}\n", case("A.Does"))
 
     def test_test_that_was_not_run(self):
@@ -170,8 +174,32 @@ class Requirements(unittest.TestCase):
         self.report(case("A.Does"))
         code, output = self.run_script()
         self.assertEqual(code, 0)
-        self.assertRegex(output, r"R-FOO-01  first\n +passed +A\.Does  tests/a_test\.cpp:2")
-        self.assertRegex(output, r"R-FOO-02  second\n +no test")
+        self.assertRegex(output, r"R-FOO-01  First\n +passed +A\.Does  tests/a_test\.cpp:2")
+        self.assertRegex(output, r"R-FOO-02  Second\n +no test")
+
+    def test_title_may_be_broken_over_lines(self):
+        self.write("page.md", "- **R-FOO-01** *A title\n  of two lines.* Text.\n")
+        self.assertIn("R-FOO-01  A title of two lines\n", self.run_script()[1])
+
+    def test_decisions_and_citations_on_the_page_are_no_requirements(self):
+        self.write("page.md", "- **R-FOO-01** *First.* See R-FOO-02.\n- **C-01** *Choice.* R-BAR-10.\n")
+        self.assertIn("1 requirements:", self.run_script()[1])
+
+    def test_id_that_is_defined_twice_fails(self):
+        self.page("R-FOO-01 first", "R-FOO-01 again")
+        code, output = self.run_script()
+        self.assertEqual(code, 1)
+        self.assertIn("page.md:4: R-FOO-01 stands there twice", output)
+
+    def test_requirement_without_a_title_fails(self):
+        self.write("page.md", "- **R-FOO-01** Text.\n")
+        code, output = self.run_script()
+        self.assertEqual(code, 1)
+        self.assertIn("has no title", output)
+
+    def test_page_without_requirements_fails(self):
+        self.write("page.md", "# Page\n")
+        self.assertEqual(self.run_script()[0], 1)
 
 
 if __name__ == "__main__":

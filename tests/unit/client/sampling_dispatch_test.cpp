@@ -239,7 +239,7 @@ TEST_F(SamplingDispatch, TheServersHintSetsTheWait) {  // R-SAMP-31
                              {{"retry-after", "61"}},
                              {{"retry-after-ms", "0"}, {"retry-after", "7"}},
                              {{"retry-after-ms", "60001"}, {"retry-after", "7"}}};
-    // C-46 is overruled: a hint of more than a minute means a minute.
+    // C-46: a hint of more than a minute means a minute.
     std::chrono::nanoseconds const waits[] = {2500ms, 3s, 60s, 7s, 60s};
     auto const client = sampler();
     for (std::size_t i = 0; i < std::size(hints); ++i) {

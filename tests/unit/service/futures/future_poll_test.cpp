@@ -615,7 +615,7 @@ struct LargeAnswerTest : FuturePollTest {
     std::shared_ptr<HeldExecutor> executor;
 };
 
-TEST_F(LargeAnswerTest, IsLookedAtOnTheCallbackExecutor) {  // design §4, Replies
+TEST_F(LargeAnswerTest, IsLookedAtOnTheCallbackExecutor) {  // docs/decisions/0008
     fake->push(json(large(R"("status":"completed","result":{"a":1},)")));
     start();
     clock->advance(1s);
