@@ -16,8 +16,8 @@ class Pool;
 /// How many full buffers a connection takes from its stream before others have their turn.
 inline constexpr int max_reads_in_a_row = 2;
 
-/// One established connection of a pool. Its owner is the transport, which deletes it at the
-/// end of the turn in which it closed.
+/// One established connection of a pool, which owns it. Once closed it may still be on the stack:
+/// the transport keeps it until the end of the turn.
 class Connection : public Timer, public base::TurnEnd {
 public:
     explicit Connection(Pool& pool) noexcept : pool_{pool} {}
@@ -39,7 +39,7 @@ public:
 
     [[nodiscard]] Pool& pool() const noexcept { return pool_; }
 
-    base::ListLinks<Connection> links{};    ///< among all of the pool
+    std::size_t place{0};                   ///< among all of the pool
     base::ListLinks<Connection> by_load{};  ///< among those of equal load
     std::uint16_t load{0};                  ///< exchanges on it
     std::uint16_t bucket{0};                ///< the load it is filed under

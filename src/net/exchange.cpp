@@ -1,8 +1,8 @@
 #include "net/exchange.hpp"
 
 #include "net/connection.hpp"
+#include "net/net_transport.hpp"
 #include "net/pool.hpp"
-#include "net/transport_core.hpp"
 #include "net/url.hpp"
 
 #include <algorithm>

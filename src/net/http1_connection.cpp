@@ -1,8 +1,8 @@
 #include "net/http1_connection.hpp"
 
 #include "net/exchange.hpp"
+#include "net/net_transport.hpp"
 #include "net/pool.hpp"
-#include "net/transport_core.hpp"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>

@@ -2,8 +2,8 @@
 
 #include "base/prefetch.hpp"
 #include "net/header_block.hpp"
+#include "net/net_transport.hpp"
 #include "net/pool.hpp"
-#include "net/transport_core.hpp"
 
 #include <tinkxx/detail/blocks.hpp>
 

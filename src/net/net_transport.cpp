@@ -1,7 +1,7 @@
 #include <tinkxx/net_transport.hpp>
 
 #include "net/descriptors.hpp"
-#include "net/transport_core.hpp"
+#include "net/net_transport.hpp"
 
 #include <algorithm>
 #include <unordered_set>

@@ -3,7 +3,7 @@
 #include "base/prefetch.hpp"
 #include "net/http1_connection.hpp"
 #include "net/http2_connection.hpp"
-#include "net/transport_core.hpp"
+#include "net/net_transport.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -131,9 +131,7 @@ Pool::Pool(NetTransport& transport, Site& site, Group group)
     }
 }
 
-Pool::~Pool() {
-    while (auto* const connection = connections_.pop_front()) delete connection;
-}
+Pool::~Pool() = default;
 
 std::uint16_t Pool::stream_limit() const noexcept { return exclusive_ ? 1 : stream_limit_; }
 
@@ -301,14 +299,15 @@ void Pool::opened(Opening& opening, std::unique_ptr<Stream> stream) {
         version_ == HttpVersion::http2 ||
         (version_ == HttpVersion::automatic && site_.origin.tls && stream->alpn() == "h2");
     protocol_ = http2 ? Protocol::http2 : Protocol::http1;
-    Connection* connection = nullptr;
+    std::unique_ptr<Connection> connection;
     if (http2) {
-        connection = new Http2Connection{*this, std::move(stream)};
+        connection = std::make_unique<Http2Connection>(*this, std::move(stream));
     } else {
-        connection = new Http1Connection{*this, std::move(stream)};
+        connection = std::make_unique<Http1Connection>(*this, std::move(stream));
     }
-    connections_.push_back(*connection);
-    if (!http2) ready(*connection);
+    connection->place = connections_.size();
+    connections_.push_back(std::move(connection));
+    if (!http2) ready(*connections_.back());
     transport_.loop().at_turn_end(*this);
 }
 
@@ -376,7 +375,7 @@ void Pool::lost_before_use(FailureKind kind, std::string const& why) {
 void Pool::close_all(FailureKind kind, std::string const& why) {
     for (auto& opening : openings_) transport_.retire(opening->take_dial());
     openings_.clear();
-    while (auto* const connection = connections_.front()) connection->close(kind, why);
+    while (!connections_.empty()) connections_.back()->close(kind, why);
 }
 
 // --- what connections tell --------------------------------------------------------------------
@@ -404,9 +403,13 @@ void Pool::ready(Connection& connection) noexcept {
 
 void Pool::closed(Connection& connection) noexcept {
     if (connection.by_load.linked()) with_room_.erase(connection);
-    connections_.erase(connection);
+    auto& place = connections_[connection.place];
+    std::swap(place, connections_.back());
+    place->place = connection.place;
+    auto owned = std::move(connections_.back());
+    connections_.pop_back();
     if (connection.was_ready && --ready_ == 0) bare_since_ = transport_.loop().now();
-    transport_.retire(std::unique_ptr<Connection>{&connection});
+    transport_.retire(std::move(owned));
     if (waiting_count_ > 0) transport_.loop().at_turn_end(*this);
 }
 

@@ -116,7 +116,7 @@ private:
     HttpVersion version_;
     enum class Protocol : std::uint8_t { unknown, http1, http2 } protocol_{Protocol::unknown};
 
-    base::IntrusiveList<Connection, &Connection::links> connections_;
+    std::vector<std::unique_ptr<Connection>> connections_;  ///< each knows its place
     LoadIndex with_room_;
     std::size_t ready_{0};  // connections that were ready at least once and are not closed
     std::vector<std::unique_ptr<Opening>> openings_;

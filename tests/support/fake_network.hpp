@@ -1,8 +1,8 @@
 #pragma once
 
 #include "net/dialer.hpp"
+#include "net/net_transport.hpp"
 #include "net/stream.hpp"
-#include "net/transport_core.hpp"
 
 #include "base/event_loop.hpp"
 
