@@ -47,6 +47,7 @@ int SocketEvents::add(int socket, SocketWatch& watch) noexcept {
 void SocketEvents::remove(int socket, SocketWatch& watch) noexcept {
     if (socket >= 0) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, socket, nullptr);
     if (watch.links_.linked()) again_.erase(watch);
+    if (watch.leaving_links_.linked()) leaving_.erase(watch);
     for (auto i = at_; i < count_; ++i) {
         if (events_[i].data.ptr == &watch) events_[i].data.ptr = nullptr;
     }
@@ -57,7 +58,7 @@ void SocketEvents::again(SocketWatch& watch) noexcept {
 }
 
 bool SocketEvents::wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
-    if (at_ < count_ || !again_.empty()) return true;
+    if (at_ < count_ || !again_.empty() || !leaving_.empty()) return true;
     int timeout = -1;
     if (limit) {
         constexpr std::chrono::nanoseconds longest = std::chrono::hours{24};
@@ -84,8 +85,9 @@ void SocketEvents::fetch(int timeout_ms) noexcept {
 bool SocketEvents::tell(std::chrono::nanoseconds limit) {
     // Those who ask once more from inside have to wait for the next time.
     auto const most = again_.size();
-    bool const told = tell_news(limit);
-    return call_again(most, limit) || told;
+    bool told = tell_news(limit);
+    told = call_again(most, limit) || told;
+    return tell_leaving(limit) || told;
 }
 
 bool SocketEvents::tell_news(std::chrono::nanoseconds limit) {
@@ -100,12 +102,28 @@ bool SocketEvents::tell_news(std::chrono::nanoseconds limit) {
         while (at_ < count_) {
             auto const event = events_[at_++];
             if (event.data.ptr == nullptr) continue;  // a wake-up, or one that is gone
+            auto& watch = *static_cast<SocketWatch*>(event.data.ptr);
+            if ((event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+                watch.leaving_events_ = event.events;
+                if (!watch.leaving_links_.linked()) leaving_.push_back(watch);
+                continue;
+            }
             told = true;
-            static_cast<SocketWatch*>(event.data.ptr)->on_events(event.events);
+            watch.on_events(event.events);
             if (Clock::now() - start >= limit) return told;
         }
         if (all) return told;
     }
+}
+
+bool SocketEvents::tell_leaving(std::chrono::nanoseconds limit) {
+    if (leaving_.empty()) return false;
+    auto const start = Clock::now();
+    while (auto* const watch = leaving_.pop_front()) {
+        watch->on_events(watch->leaving_events_);
+        if (Clock::now() - start >= limit) break;
+    }
+    return true;
 }
 
 bool SocketEvents::call_again(std::size_t most, std::chrono::nanoseconds limit) {

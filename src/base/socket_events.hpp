@@ -29,6 +29,8 @@ protected:
 private:
     friend class SocketEvents;
     ListLinks<SocketWatch> links_{};
+    ListLinks<SocketWatch> leaving_links_{};
+    std::uint32_t leaving_events_{0};
 };
 
 /// Tells sockets what is new with them, each thing once (edge-triggered): so a socket costs one
@@ -52,14 +54,17 @@ public:
     bool wait(std::optional<std::chrono::nanoseconds> limit) noexcept;
     /// Ends a `wait`, or keeps the next one from waiting. Any thread.
     void wake() noexcept;
-    /// Tells what is new, and then calls those who asked for it, each for at most `limit`, but at
-    /// least one. What is left is told the next time. True if there was anything.
+    /// Tells what is new, then calls those who asked for it, and then tells those whose peers have
+    /// gone; each for at most `limit`, but at least one. What is left is told the next time. True
+    /// if there was anything.
     ///
-    /// So neither keeps the other from its turn, however long it takes.
+    /// So none keeps the others from their turn, however long it takes: thousands of peers that
+    /// leave at once are not in the way of one that asks something.
     bool tell(std::chrono::nanoseconds limit);
 
 private:
     [[nodiscard]] bool tell_news(std::chrono::nanoseconds limit);
+    [[nodiscard]] bool tell_leaving(std::chrono::nanoseconds limit);
     [[nodiscard]] bool call_again(std::size_t most, std::chrono::nanoseconds limit);
     void fetch(int timeout_ms) noexcept;
     void close() noexcept;
@@ -70,6 +75,7 @@ private:
     std::size_t at_{0};
     std::size_t count_{0};
     IntrusiveList<SocketWatch, &SocketWatch::links_> again_{};
+    IntrusiveList<SocketWatch, &SocketWatch::leaving_links_> leaving_{};
 };
 
 }  // namespace tinkxx::base

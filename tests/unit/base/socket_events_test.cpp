@@ -146,6 +146,30 @@ TEST(SocketEvents, TellsNewsHoweverMuchThereIsToDoAgain) {
     EXPECT_EQ(other.seen.size(), 1U);
 }
 
+TEST(SocketEvents, TellsNewsHoweverManyPeersLeave) {
+    SocketEvents events;
+    std::vector<std::unique_ptr<Pair>> leaving;
+    for (int i = 0; i < 300; ++i) leaving.push_back(std::make_unique<Pair>(events));
+    Pair caller{events};
+    while (events.tell(no_limit)) {
+    }
+    for (auto const& pair : leaving) {
+        pair->seen.clear();
+        pair->close_other();
+    }
+    caller.seen.clear();
+    caller.send("a");
+    EXPECT_TRUE(events.tell(0ns));
+    EXPECT_EQ(caller.seen.size(), 1U);
+    std::size_t told = 0;
+    for (auto const& pair : leaving) told += pair->seen.size();
+    EXPECT_EQ(told, 1U) << "there was no time for more";
+    EXPECT_TRUE(events.wait(std::nullopt)) << "there is something to tell";
+    while (events.tell(0ns)) {
+    }
+    for (auto const& pair : leaving) EXPECT_EQ(pair->seen.size(), 1U);
+}
+
 TEST(SocketEvents, IsWokenFromAnotherThreadAndBeforehand) {
     SocketEvents events;
     EXPECT_FALSE(events.wait(0ns));
