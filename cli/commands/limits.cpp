@@ -3,6 +3,7 @@
 #include <tinkxx/error.hpp>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -151,6 +152,15 @@ Trouble trouble_of_memory() {
     return {.headline = "the server cannot start",
             .reason = "serve: there is not enough memory",
             .way_out = std::string{more_memory}};
+}
+
+void return_large_memory() noexcept {
+#ifdef __GLIBC__
+    // By itself the library raises the first limit to 32 MiB once such a block was freed. From then
+    // on the pieces of bodies lie among small blocks, and their pages stay in use.
+    ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    ::mallopt(M_TRIM_THRESHOLD, 4 << 20);
+#endif
 }
 
 }  // namespace tinkxx::cli

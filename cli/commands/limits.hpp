@@ -13,6 +13,11 @@ namespace tinkxx::cli {
 /// system does not give as many threads as `computing` and those that every server has.
 void prepare_limits(unsigned computing);
 
+/// Makes the C library give memory for large bodies back to the system as soon as it is free, so
+/// that a server does not keep the size of the largest moment that it has had. Before any thread is
+/// started. Does nothing where the library is not that of GNU.
+void return_large_memory() noexcept;
+
 /// What to do about a failure of the system whose text is in `reason`; empty if there is nothing to
 /// say about it.
 [[nodiscard]] std::string way_out_of(std::string_view reason);

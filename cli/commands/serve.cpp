@@ -187,6 +187,7 @@ void announce(ServeArguments const& arguments, local::ServerOptions const& optio
 }  // namespace
 
 Exit serve(ServeArguments const& arguments, Terminal& terminal) try {
+    return_large_memory();
     // First and last of all: no other thread exists yet, and what follows is destroyed before it.
     EndSignals signals{time_to_end};
     // A log reader that goes away must not end the server.
