@@ -118,6 +118,7 @@ ModelService::ModelService(std::string name, std::uint64_t seed, testing::Manual
 void ModelService::calm() {
     calm_ = true;
     blocked_ = false;
+    outage_.end();
     nature_.longest_sample = std::min<std::chrono::nanoseconds>(nature_.longest_sample, 2s);
     // A completion poll does not see what is submitted while it is held.
     nature_.hold = std::min<std::chrono::nanoseconds>(nature_.hold, 2s);
@@ -142,6 +143,12 @@ void ModelService::restart() {
 
 void ModelService::block_billing(bool on) { blocked_ = on && !calm_; }
 
+void ModelService::go_out() {
+    if (calm_) return;
+    count("outage");
+    outage_.begin(random_);
+}
+
 Reply ModelService::reply(std::string body, int status) {
     Reply made;
     made.status = status;
@@ -163,6 +170,7 @@ std::chrono::nanoseconds ModelService::span(std::chrono::nanoseconds most) {
 
 ModelService::Answer ModelService::serve(SentRequest const& request) {
     check_credential(request);
+    if (outage_.on()) return outage_.reply(random_);
     auto const path = request.path.starts_with(root) ? request.path.substr(root.size()) : "";
     if (auto spoilt = mood(request)) return *spoilt;
     if (path == "asample") return submit(request);

@@ -4,6 +4,7 @@
 #include <tinkxx/testing/manual_clock.hpp>
 
 #include "service/random.hpp"
+#include "simulation/outage.hpp"
 #include "simulation/outcome.hpp"
 
 #include <chrono>
@@ -59,6 +60,8 @@ public:
     void restart();
     /// From now on, or no more, for want of payment.
     void block_billing(bool on);
+    /// Nobody reaches it from now on, until it is calm.
+    void go_out();
 
     [[nodiscard]] ServiceNature const& nature() const noexcept { return nature_; }
     /// Tokens that were given out: secrets.
@@ -122,6 +125,7 @@ private:
     double storm_;
     bool calm_{false};
     bool blocked_{false};
+    Outage outage_{};
     int sessions_{0};
     std::map<std::string, PromiseOf> promises_{};
     std::map<std::string, std::vector<Event>> logs_{};  ///< by sampling session

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -19,6 +20,7 @@ struct Exchange {
     TimePoint started{};
     /// 0: no answer, but a failure.
     int status{0};
+    std::optional<FailureKind> failure{};
     Headers headers{};
     std::string answer{};
 };
@@ -93,6 +95,7 @@ private:
         void on_failure(Failure failure) override {
             auto const keep_alive = end();
             exchange.status = 0;
+            exchange.failure = failure.kind;
             owner.traffic_.on_answer(exchange);
             sink.on_failure(std::move(failure));
         }

@@ -23,6 +23,12 @@ namespace tinkxx::simulation {
 /// - At most `count` submits are open. Of those whose first submit was made within the memory of a
 ///   backoff (R-SAMP-25) at most `throttled` are open: these had to take a throttled permit, and
 ///   those before them did not (R-SAMP-21). Without the largest, what is open fits the byte budget.
+/// - A sample is sent at most `max_retries` times after the first, whatever layer repeats it, never
+///   after a failure that is not listed, and not more often than its budget pays for (R-RETRY-17,
+///   20, 23). It ends for one that is listed only once these are spent.
+/// - A circuit breaker is open once as many requests in a row have failed as it takes. While it is,
+///   no request of a call that has it is sent, and new calls end at once (R-EXT-03).
+/// - While the service has a result to give, no outage ends a call, however long it lasts (C-54).
 /// - A promise is never asked for twice at once; two polls begin 100 ms apart.
 /// - After a close nothing is sent but what is drained. No log line and no error tells a secret.
 [[nodiscard]] Outcome run_sampling_world(std::uint64_t seed);

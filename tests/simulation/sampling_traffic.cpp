@@ -94,6 +94,7 @@ void User::submits(Exchange const& exchange) {
         auto const last = attempt.last.value_or(-1);
         loop = last == 0 || last == 400 || last == 408 || last == 409 || last >= 500;
     }
+    check_allowed(call, attempt, name);
     if (!loop) attempt.loop_began = now;
     attempt.body = exchange.body;
     attempt.open = true;
@@ -117,16 +118,38 @@ void User::submits(Exchange const& exchange) {
     }
 }
 
+void User::check_allowed(UserCall& call, Attempt& attempt, std::string const& name) {
+    bool const own = call.retry.retry_budget.value().has_value();
+    auto& budget = own ? call.own_budget : budgets[call.sampler];
+    auto const wrong = call.requests.on_request(call.config, budget, world_.now());
+    if (!wrong.empty()) world_.problem(wrong + ": " + name);
+    attempt.sent_in = 0;
+    // What waited for its credential was let through some time ago.
+    if (call.breaker == nullptr || token_came_now()) return;
+    auto const sent = call.breaker->on_request();
+    if (!sent.wrong.empty()) world_.problem(sent.wrong + name);
+    attempt.sent_in = sent.period;
+}
+
+void User::tell_breaker(UserCall& call, Attempt const& attempt, int status,
+                        std::string const& name) {
+    if (call.breaker == nullptr) return;
+    if (BreakerJudge::is_trouble(status)) return call.breaker->on_failure(attempt.sent_in, name);
+    call.breaker->on_other();
+}
+
 void User::submit_over(Exchange const& exchange, std::optional<int> status) {
     auto const found = attempts_.find(attempt_of(exchange));
     if (found == attempts_.end()) return;
     auto& attempt = found->second;
-    auto const& call = world_.call(attempt.call);
+    auto& call = world_.call(attempt.call);
     attempt.open = false;
     attempt.last = status;
     open_bytes_.erase(open_bytes_.find(call.bytes()));
     if (attempt.throttled) --open_throttled_;
     if (!status) return;
+    call.requests.on_answer(exchange);
+    tell_breaker(call, attempt, *status, found->first);
     auto const now = world_.now();
     if (*status == 429) gate->close(now, backoff_of(call.bytes(), &exchange));
     if (*status == 402 && call.config.enable_retry_logic) {
@@ -182,7 +205,11 @@ void User::asks_completions(Exchange const& exchange) {
         auto const id = std::string{list.substr(0, list.find('"'))};
         list = list.substr(id.size() + 1);
         world_.count("reported as fetched");
-        if (!polls_[id].answered) world_.problem("reported before it was fetched: " + id);
+        // A budget may end the polling, and then nobody will fetch it.
+        bool const given_up = world_.call(attempts_[id].call).config.retry_budget.has_value();
+        if (!polls_[id].answered && !given_up) {
+            world_.problem("reported before it was fetched: " + id);
+        }
         if (id <= before) world_.problem("reported out of order: " + id);
         before = id;
     }
@@ -214,19 +241,7 @@ void User::on_answer(Exchange const& exchange) {
                            status != 402 && status != 400 && status < 500;
         if (final) closing = true;
     }
-    if (exchange.path == "/api/v1/retrieve_future") {
-        auto const id = request_of(exchange);
-        auto& polls = polls_[id];
-        polls.open = false;
-        bool const ok = status >= 200 && status < 300;
-        polls.sized = ok && exchange.answer.find("complete_metadata") != std::string::npos;
-        bool const waits = exchange.answer.find("try_again") != std::string::npos ||
-                           exchange.answer.find(R"("pending")") != std::string::npos;
-        if (ok && !polls.sized && !waits) polls.answered = true;
-        if (status == 410) attempts_[id].lost = true;
-        bool const passing = status == 0 || status == 408 || status == 429 || status >= 500;
-        if (!ok && !passing) polls.answered = true;
-    }
+    if (exchange.path == "/api/v1/retrieve_future") poll_over(exchange);
     if (exchange.path == "/api/v1/retrieve_futures") {
         auto& polls = completions_[std::string{json_member(exchange.body, "sampling_session_id")}];
         polls.open = false;
@@ -235,6 +250,32 @@ void User::on_answer(Exchange const& exchange) {
             polls.moved = std::exchange(polls.cursor, cursor) != cursor;
         }
     }
+}
+
+void User::poll_over(Exchange const& exchange) {
+    auto const status = exchange.status;
+    auto const id = request_of(exchange);
+    auto& polls = polls_[id];
+    polls.open = false;
+    bool const ok = status >= 200 && status < 300;
+    polls.sized = ok && exchange.answer.find("complete_metadata") != std::string::npos;
+    bool const waits = exchange.answer.find("try_again") != std::string::npos ||
+                       exchange.answer.find(R"("pending")") != std::string::npos;
+    if (ok && !polls.sized && !waits) polls.answered = true;
+    auto& attempt = attempts_[id];
+    auto& call = world_.call(attempt.call);
+    if (status == 410) {
+        attempt.lost = true;
+        call.requests.on_lost();
+    }
+    // Who wants it so submits anew what the service will not tell.
+    if (status == 400 && call.config.retry_if) {
+        attempt.lost = true;
+        call.requests.on_poll_refused(status);
+    }
+    bool const passing = status == 0 || status == 408 || status == 429 || status >= 500;
+    if (!ok && !passing) polls.answered = true;
+    if (call.breaker != nullptr && !passing) call.breaker->on_other();
 }
 
 void User::on_withdrawn(Exchange const& exchange) {

@@ -12,11 +12,18 @@ namespace {
 /// a minute, and so does the longest wait that a server may ask for; a few of them can follow each
 /// other, and calls that wait for a slot come one after the other.
 constexpr auto settling = 10min;
+/// Longer than any layer repeats a request.
+constexpr auto shortest_outage = 6min;
 
 }  // namespace
 
 Outcome World::run() {
-    storm_ = chance(0.1) ? 15min : 10s + span(170s);
+    calm_ = storm_ = chance(0.1) ? 15min : 10s + span(170s);
+    if (chance(0.1)) {
+        outage_ = span(storm_);
+        calm_ = std::max<nanoseconds>(storm_, *outage_ + shortest_outage + span(6min));
+    }
+    breakers_ = draw_breakers(*clock_, random_, [this](std::string what) { problem(what); });
     make_users();
     make_calls();
     make_weather();
@@ -24,7 +31,7 @@ Outcome World::run() {
     while (open_ > 0 && !ended_) {
         runtime_->poll(1h);
         if (std::exchange(shut_down_, false)) shut_down();
-        if (clock_->now() - start > storm_ + settling) {
+        if (clock_->now() - start > calm_ + settling) {
             report_hanging();
             break;
         }
@@ -43,16 +50,8 @@ Outcome World::run() {
 
 void World::on_attempt_retry(AttemptRetryEvent const& event) {
     count("attempt made again");
+    if (event.error && event.error->kind() == ErrorKind::circuit_open) ++refusals_;
     if (event.delay < 0s || event.delay > 10s) problem("a wait out of bounds");
-}
-
-RetryConfig World::draw_retry() {
-    RetryConfig retry;
-    if (chance(0.2)) retry.max_connections = 1 + static_cast<std::int64_t>(random_.next() % 5);
-    if (chance(0.15)) retry.max_retries = static_cast<std::int64_t>(random_.next() % 4);
-    if (chance(0.1)) retry.enable_retry_logic = false;
-    if (chance(0.1)) retry.progress_timeout = 20s;
-    return retry;
 }
 
 void World::make_users() {
@@ -96,13 +95,23 @@ void World::make_users() {
         if (chance(0.1)) options.poll_backoff = ExponentialPollBackoff{};
         default_deadline_.push_back(options.deadline);
         user.client.emplace(std::move(options));
-        auto const samplers = 1 + random_.next() % 4;
-        for (std::size_t n = 0; n < samplers; ++n) {
-            user.configs.push_back(draw_retry());
-            auto const model = n % 2 == 0 ? "org/tiny" : "tinker://run/sampler_weights/a";
-            user.samplers.emplace_back(
-                user.client->create_sampling_client(model, user.configs.back()));
-        }
+        make_samplers(user);
+    }
+}
+
+void World::make_samplers(User& user) {
+    auto const samplers = 1 + random_.next() % 4;
+    for (std::size_t n = 0; n < samplers; ++n) {
+        SamplerOptions options;
+        (n % 2 == 0 ? options.base_model : options.model_path) =
+            n % 2 == 0 ? "org/tiny" : "tinker://run/sampler_weights/a";
+        options.retry = draw_retry(random_);
+        auto* const breaker = pick_breaker(breakers_, random_, 0.5);
+        if (breaker != nullptr) options.circuit_breaker = breaker->breaker();
+        user.configs.push_back(options.retry);
+        user.breakers.push_back(breaker);
+        user.budgets.emplace_back();
+        user.samplers.emplace_back(user.client->create_sampling_client(std::move(options)));
     }
 }
 
@@ -119,9 +128,10 @@ void World::make_calls() {
         call.samples = 1 + static_cast<std::int64_t>(random_.next() % 3);
         call.logprobs = call.tokens < 100 && chance(0.1);
         if (chance(0.1)) call.deadline = 1s + std::chrono::milliseconds{random_.next() % 60'000};
-        if (chance(0.1)) call.retry.max_retries = static_cast<std::int64_t>(random_.next() % 3);
-        if (chance(0.05)) call.retry.enable_retry_logic = chance(0.5);
+        call.retry = draw_overrides(random_);
         call.config = call.retry.over(user.configs[call.sampler]);
+        call.own_breaker = pick_breaker(breakers_, random_, 0.1);
+        call.breaker = call.own_breaker ? call.own_breaker : user.breakers[call.sampler];
         call.begin.action = [this, &call] { begin(call); };
         // Some come together, as they do in a batch.
         arm(call.begin, chance(0.5) ? storm_ / 4 : span(storm_));
@@ -139,11 +149,13 @@ void World::make_calls() {
 }
 
 void World::make_weather() {
-    at(storm_, [this] {
-        note("calm");
-        faulty_->set_options({.seed = seed_});
-        for (auto& [url, service] : services_) service->calm();
-    });
+    if (outage_) {
+        at(*outage_, [this] {
+            note("outage");
+            for (auto& [url, service] : services_) service->go_out();
+        });
+    }
+    at(calm_, [this] { calm_down(); });
     for (auto& [url, service] : services_) {
         if (chance(0.3)) at(span(storm_), [&service = *service] { service.restart(); });
         if (chance(0.25)) {
@@ -172,6 +184,12 @@ void World::make_weather() {
     if (chance(0.05)) at(span(storm_), [this] { shut_down_ = true; });
 }
 
+void World::calm_down() {
+    note("calm");
+    faulty_->set_options({.seed = seed_});
+    for (auto& [url, service] : services_) service->calm();
+}
+
 void World::begin(UserCall& call) {
     auto& user = users_[call.client];
     auto const& sampler = user.samplers[call.sampler];
@@ -187,6 +205,8 @@ void World::begin(UserCall& call) {
     CallOptions options;
     options.retry = call.retry;
     options.deadline = call.deadline;
+    if (call.own_breaker) options.circuit_breaker = call.own_breaker->breaker();
+    expect_refusal(call);
     ++outcome_.calls;
     if (call.logprobs) {
         call.watched =
@@ -211,6 +231,17 @@ void World::begin(UserCall& call) {
                        });
 }
 
+/// A call that its breaker refuses ends at once, unless it is to be made again.
+void World::expect_refusal(UserCall& call) {
+    bool const waits =
+        call.config.enable_retry_logic && listed(call.config, ErrorKind::circuit_open, 0);
+    if (call.breaker == nullptr || !call.breaker->open() || waits) return;
+    count("call while its breaker is open");
+    at(1ns, [this, &call] {
+        if (call.ends == 0) problem("call " + std::to_string(call.id) + " was not refused at once");
+    });
+}
+
 void World::check_answer(UserCall const& call, SampleResponse const& answer) {
     bool fits = static_cast<std::int64_t>(answer.sequences.size()) == call.samples;
     for (std::size_t i = 0; fits && i < answer.sequences.size(); ++i) {
@@ -224,6 +255,7 @@ void World::end(UserCall& call, std::optional<Error> const& error) {
     if (++call.ends > 1) return problem("call " + std::to_string(call.id) + " ended twice");
     --open_;
     call.over = now();
+    if (call.breaker != nullptr) call.breaker->on_other();
     auto const name = std::to_string(call.id);
     auto const limit = deadline_of(call);
     if (limit.count() > 0 && now() - *call.begun > limit) {
@@ -269,6 +301,11 @@ bool World::explained(UserCall& call, Error const& error) {
         return call.config.progress_timeout < 2h && call.config.enable_stuck_detection &&
                user.service->nature().stuck_detection;
     }
+    if (error.kind() == ErrorKind::circuit_open) {
+        call.given_up = true;  // its number may have been taken
+        count("end: circuit open");
+        return call.breaker != nullptr && call.breaker->may_have_refused();
+    }
     if (error.details().attempts == 0) {
         count("end: no sampler");
         return true;  // the start-up has its own limits
@@ -284,8 +321,24 @@ bool World::explained(UserCall& call, Error const& error) {
         return true;
     }
     count("end: retries spent");
-    bool const bypassed = user.service->nature().no_retries && !call.logprobs;
-    return call.config.max_retries || !call.config.enable_retry_logic || bypassed;
+    return gave_up_rightly(call, error);
+}
+
+/// Whether a failure that passes had to end a call.
+bool World::gave_up_rightly(UserCall const& call, Error const& error) const {
+    auto const& user = users_[call.client];
+    auto const& config = call.config;
+    auto const& nature = user.service->nature();
+    if (config.retry_budget) return true;  // it pays for polls too, which are not counted here
+    // Then there is nothing to send again, and asking for the result has no limit but those above.
+    if (user.promised(call)) return false;
+    auto const status = error.http_status().value_or(0);
+    bool const bypassed = nature.no_retries && !call.logprobs;
+    if (!config.enable_retry_logic || bypassed || !listed(config, error.kind(), status))
+        return true;
+    if (!config.max_retries) return false;
+    // Without its credential a request that counts is not sent.
+    return nature.tokens || call.requests.requests() == *config.max_retries + 1;
 }
 
 void World::look(User& user) {
@@ -385,6 +438,7 @@ void World::shut_down() {
 
 void World::wind_up() {
     judging_ = true;
+    if (outage_) calm_down();  // to close takes longer while nobody is reached
     for (auto& user : users_) {
         if (user.client && !user.closed && outcome_.problems.empty()) check_rest(user);
     }
@@ -437,6 +491,7 @@ void World::check_sampler(User& user, std::size_t index) {
             given_up += call.given_up ? 1 : 0;
         }
     }
+    given_up += refusals_;
     if (stats.next_sequence_id < sent || stats.next_sequence_id - sent > given_up) {
         problem("sequence ids of " + *id + ": " + std::to_string(stats.next_sequence_id) +
                 " taken, " + std::to_string(sent) + " sent, " + std::to_string(given_up) +

@@ -5,8 +5,10 @@
 #include <tinkxx/testing/faulty_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
+#include "simulation/breaker_judge.hpp"
 #include "simulation/sampling_model.hpp"
 #include "simulation/sampling_recorder.hpp"
+#include "simulation/sampling_retries.hpp"
 #include "simulation/seeded_world.hpp"
 
 #include <algorithm>
@@ -43,6 +45,10 @@ struct UserCall {
     std::chrono::milliseconds deadline{0};
     RetryOverrides retry{};
     RetryConfig config{};  ///< with the overrides
+    BreakerJudge* own_breaker{nullptr};
+    BreakerJudge* breaker{nullptr};  ///< its own, or that of its sampler
+    RequestJudge requests{};
+    BudgetJudge own_budget{};
     Alarm begin{};
     Alarm give_up{};
     Future<void> watched{};
@@ -97,6 +103,7 @@ struct Attempt {
     bool throttled{false};
     bool accepted{false};
     bool lost{false};
+    BreakerJudge::Period sent_in{0};
 };
 
 struct Polls {
@@ -130,7 +137,10 @@ public:
     std::shared_ptr<Recorder> recorder{};
     std::optional<ServiceClient> client{};
     std::vector<std::optional<SamplingClient>> samplers{};
+    /// Of each sampler.
     std::vector<RetryConfig> configs{};
+    std::vector<BreakerJudge*> breakers{};
+    std::deque<BudgetJudge> budgets{};
     bool closed{false};     ///< `close` was called
     bool closing{false};    ///< and has begun: nothing more but what is drained
     bool finishing{false};  ///< it begins when the finish is answered
@@ -153,6 +163,11 @@ public:
     [[nodiscard]] std::map<std::string, std::set<std::int64_t>> const& numbers() const {
         return numbers_;
     }
+    /// Whether the service has promised a result of this call and not lost it.
+    [[nodiscard]] bool promised(UserCall const& call) const {
+        auto const found = attempts_.find(call.attempt);
+        return found != attempts_.end() && found->second.accepted && !found->second.lost;
+    }
 
 private:
     void on_request(Exchange const& exchange) override;
@@ -160,6 +175,11 @@ private:
     void on_withdrawn(Exchange const& exchange) override;
 
     void submits(Exchange const& exchange);
+    /// Whether its settings, and its circuit breaker, allow another request of a call.
+    void check_allowed(UserCall& call, Attempt& attempt, std::string const& name);
+    /// The breaker of a call is told of an answer to a submit.
+    static void tell_breaker(UserCall& call, Attempt const& attempt, int status,
+                             std::string const& name);
     void submit_over(Exchange const& exchange, std::optional<int> status);
     void polls(Exchange const& exchange);
     void asks_completions(Exchange const& exchange);
@@ -175,6 +195,9 @@ private:
     [[nodiscard]] bool token_came_now() const;
     /// When a poll that is sent now began, if that can be seen: not if it waited for a credential.
     [[nodiscard]] std::optional<TimePoint> poll_began() const;
+
+    /// How a poll was answered.
+    void poll_over(Exchange const& exchange);
 
     std::map<std::string, Attempt> attempts_{};
     std::map<std::string, Polls> polls_{};
@@ -205,14 +228,18 @@ public:
     }
 
 private:
-    RetryConfig draw_retry();
     void make_users();
+    void make_samplers(User& user);
     void make_calls();
     void make_weather();
+    /// All faults end.
+    void calm_down();
     void begin(UserCall& call);
+    void expect_refusal(UserCall& call);
     void check_answer(UserCall const& call, SampleResponse const& answer);
     void end(UserCall& call, std::optional<Error> const& error);
     bool explained(UserCall& call, Error const& error);
+    bool gave_up_rightly(UserCall const& call, Error const& error) const;
 
     /// Asks a client what it is doing, and looks whether the answer can be true.
     void look(User& user);
@@ -244,12 +271,20 @@ private:
         std::make_shared<testing::FakeTransport>(*clock_)};
     std::shared_ptr<testing::FaultyTransport> faulty_{};
     std::map<std::string, Gates> gates_{};
+    std::vector<std::unique_ptr<BreakerJudge>> breakers_{};
     std::deque<UserCall> calls_{};
     std::deque<User> users_{};
     std::vector<std::chrono::milliseconds> default_deadline_{};
     // Ends before what its clients use.
     std::optional<Runtime> runtime_{make_runtime()};
+    /// For so long users begin calls and faults happen.
     nanoseconds storm_{0};
+    /// When nobody reaches the services any more, if that happens.
+    std::optional<nanoseconds> outage_{};
+    /// When all faults end.
+    nanoseconds calm_{0};
+    /// Attempts that a circuit breaker refused, which were made again.
+    std::int64_t refusals_{0};
     int open_{0};
     bool shut_down_{false};
     bool ended_{false};

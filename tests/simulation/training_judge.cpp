@@ -247,12 +247,30 @@ void TrainJudge::check_chunks(Sent const& sent, std::int64_t seq_id, bool parall
 void TrainJudge::on_answer(std::int64_t seq_id, int status) {
     auto& sent = sent_[seq_id];
     sent.open = false;
+    if (status == 0 || status == 408 || status >= 500) sent.in_doubt = true;
     if (status < 200 || status >= 300) return;
     sent.accepted = true;
     if (sent.call != nullptr) sent.call->accepted[sent.pass] += sent.stretch.count;
 }
 
-void TrainJudge::on_withdrawn(std::int64_t seq_id) { sent_[seq_id].open = false; }
+void TrainJudge::on_withdrawn(std::int64_t seq_id) {
+    auto& sent = sent_[seq_id];
+    sent.open = false;
+    sent.in_doubt = true;
+}
+
+TrainCall const* TrainJudge::next_to_submit() const {
+    for (auto const& [seq_id, sent] : sent_) {
+        if (!sent.accepted && (sent.open || sent.in_doubt)) return nullptr;
+    }
+    for (auto const* call : program_) {
+        if (!call->numbered() || call->over || call->cancelled || call->submitted()) continue;
+        bool const begun =
+            std::ranges::any_of(sent_, [&](auto const& each) { return each.second.call == call; });
+        return begun ? nullptr : call;
+    }
+    return nullptr;
+}
 
 void TrainJudge::on_over(TrainCall const& call, TimePoint now) {
     std::erase_if(overtaken_, [&](Overtaken const& each) {

@@ -100,6 +100,10 @@ struct TrainCall {
     [[nodiscard]] bool submitted() const noexcept {
         return accepted[0] == units() && (passes() == 1 || accepted[1] == units());
     }
+    /// Whether there is nothing to be sent for it now: the service has to tell a result first.
+    [[nodiscard]] bool only_polls() const noexcept {
+        return submitted() || (passes() == 2 && accepted[0] == units() && !seen);
+    }
     [[nodiscard]] bool gone_before(TimePoint now) const noexcept {
         return (over && *over < now) || (cancelled && *cancelled <= now);
     }
@@ -134,6 +138,10 @@ public:
     /// A call is over; `now` it must not hold up others.
     void on_over(TrainCall const& call, TimePoint now);
 
+    /// The call whose turn it is, if nothing was sent for it yet and no request of another is under
+    /// way, or may have come to the service or not; null otherwise.
+    [[nodiscard]] TrainCall const* next_to_submit() const;
+
     /// Everything is over: `model` must be what the calls make of it.
     void verify(TrainedModel const& model, bool steps_have_metrics);
     /// The same for what a call gave back, which needs the replay.
@@ -151,6 +159,7 @@ private:
         bool protobuf{false};
         bool open{false};
         bool accepted{false};
+        bool in_doubt{false};  ///< unless it is accepted: the service may have it
         bool may_be_done_twice{false};
         bool repeated{false};
         /// Its number was left open by a call that came to nothing, when higher ones were sent.

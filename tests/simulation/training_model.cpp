@@ -102,6 +102,7 @@ TrainingService::TrainingService(std::string name, std::uint64_t seed, testing::
 void TrainingService::calm() {
     calm_ = true;
     blocked_ = false;
+    outage_.end();
     nature_.longest_job = std::min<std::chrono::nanoseconds>(nature_.longest_job, 2s);
     nature_.hold = std::min<std::chrono::nanoseconds>(nature_.hold, 20s);
 }
@@ -134,6 +135,14 @@ void TrainingService::restart(bool loses) {
 }
 
 void TrainingService::block_billing(bool on) { blocked_ = on && !calm_; }
+
+void TrainingService::go_out() {
+    if (calm_) return;
+    count("outage");
+    outage_.begin(random_);
+}
+
+void TrainingService::taken_for_old() { nature_.waits_for_numbers = false; }
 
 void TrainingService::call_over(std::string const& mark, bool fell_over) {
     over_.insert(mark);
@@ -202,6 +211,7 @@ TrainingService::Answer TrainingService::serve(SentRequest const& request) {
 std::optional<TrainingService::Answer> TrainingService::mood(SentRequest const& request,
                                                              std::string_view path) {
     bool const poll = path == "retrieve_future";
+    if (outage_.on()) return outage_.reply(random_);
     if (blocked_ && path != "session_heartbeat") {
         count("402");
         return reply(R"({"detail":"the account is blocked"})", 402);
@@ -315,8 +325,6 @@ TrainingService::Answer TrainingService::train(SentRequest const& request, std::
     if (auto refusal = refused_encoding(*read, path)) return refusal;
     if (read->request.pass()) {
         count(read->zstd ? "compressed pass" : read->protobuf ? "protobuf pass" : "JSON pass");
-        // Its clients take it for an old one, at which they leave doubtful steps alone (C-59).
-        if (!read->protobuf) nature_.waits_for_numbers = false;
     }
     auto& asked = read->request;
     if (nature_.old_members && request.body.find("optimizer_config") != std::string::npos) {

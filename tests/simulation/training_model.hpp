@@ -5,6 +5,7 @@
 
 #include "service/random.hpp"
 #include "simulation/alarm.hpp"
+#include "simulation/outage.hpp"
 #include "simulation/outcome.hpp"
 #include "simulation/training_wire.hpp"
 
@@ -92,6 +93,11 @@ public:
     /// What is not done is lost, or begun anew; what is done stays.
     void restart(bool loses);
     void block_billing(bool on);
+    /// Nobody reaches it from now on, until it is calm.
+    void go_out();
+    /// A client sends a pass as JSON, whether it arrives or not: it leaves doubtful steps alone
+    /// from then on (C-59), and their numbers.
+    void taken_for_old();
     /// Nothing more will come for this call: chunks of it do not wait for others any more. Whether
     /// it ended with what the service said when it fell over it.
     void call_over(std::string const& mark, bool fell_over);
@@ -190,6 +196,7 @@ private:
     double storm_;
     bool calm_{false};
     bool blocked_{false};
+    Outage outage_{};
     int sessions_{0};
     std::int64_t arrivals_{0};
     std::map<std::string, TrainedModel> models_{};

@@ -22,6 +22,7 @@ std::vector<std::string> const& training_occurrences() {
         "service: job lost",
         "service: silence",
         "service: trickle",
+        "service: outage",
         "service: 400",
         "service: 402",
         "service: 408",
@@ -54,6 +55,7 @@ std::vector<std::string> const& training_occurrences() {
         "service: result forgotten",
         // What users do, and how their calls end.
         "call in chunks",
+        "call while its breaker is open",
         "closed",
         "dropped",
         "shut down",
@@ -65,6 +67,7 @@ std::vector<std::string> const& training_occurrences() {
         "end: request_failed",
         "end: status",
         "end: billing",
+        "end: circuit open",
         "end: may have been applied",
         "end: no model",
         // Where calls stand, as they go and as `status` tells.

@@ -25,6 +25,11 @@ namespace tinkxx::simulation {
 /// - Sequence ids have no gap: no request waits at the service for a second because one below it
 ///   was given up. One is sent again, with the same content, only if it was not accepted; under the
 ///   number of one that the service refused or never saw another is sent.
+/// - A call behind one that came to nothing is submitted within a second, unless a request must be
+///   settled first.
+/// - A circuit breaker is open once as many requests in a row have failed as it takes. While it is,
+///   no request of a call that has it is sent, and a call whose turn it is ends at once (R-EXT-03).
+/// - While the service has a result to give, no outage ends a call, however long it lasts (C-54).
 /// - Without the largest, submits that are open fit the byte budget. All of it comes back.
 /// - `status()` says of every pending operation where it stands and why; a wait that a timer ends
 ///   says when. Once all faults stop, everything that is outstanding ends within fifteen minutes:

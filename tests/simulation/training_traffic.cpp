@@ -38,15 +38,40 @@ void Client::submits(Exchange const& exchange, ReadRequest const& read) {
         std::int64_t sum = -*open_bytes_.rbegin();
         for (auto const each : open_bytes_) sum += each;
         if (sum > byte_budget()) world_.problem("more bytes at once than allowed");
-        if (!read.protobuf) endpoint->json_sent = true;
+        if (!read.protobuf) {
+            endpoint->json_sent = true;
+            endpoint->service->taken_for_old();
+        }
     }
     bool const step = open.pass || request.kind == TrainKind::optim_step;
     bool const json = open.pass && !read.protobuf;
     bool const fixed = options.submit_encoding.has_value();
     bool const known_old = !fixed && (endpoint->known_old || json);
     bool const twice = step && !nature().knows_repeats && options.repeat_steps.value_or(!known_old);
+    if (open.call != nullptr) {
+        open.sent_in =
+            ask_breaker(*open.call, request.model_id + '/' + std::to_string(request.seq_id));
+    }
     judge.on_submit(open.call, read, exchange.body, world_.now(),
                     {.parallel = nature().parallel, .may_be_done_twice = twice});
+}
+
+BreakerJudge::Period Client::ask_breaker(UserCall const& call, std::string const& name) {
+    // What is sent again for a call that is over is let through by the one that waits for it.
+    if (call.breaker == nullptr || call.over || call.cancelled) return 0;
+    auto const sent = call.breaker->on_request();
+    if (!sent.wrong.empty()) {
+        world_.at(1ns, [this, &call, what = sent.wrong + name] {
+            if (!call.over) world_.problem(what);  // else it was over, and nobody knew yet
+        });
+    }
+    return sent.period;
+}
+
+void Client::tell_breaker(UserCall const* call, BreakerJudge::Period sent, int status) {
+    if (call == nullptr || call->breaker == nullptr || call->over || call->cancelled) return;
+    if (BreakerJudge::is_trouble(status)) return call->breaker->on_failure(sent, call->mark);
+    call->breaker->on_other();
 }
 
 void Client::submit_over(Exchange const& exchange, std::optional<int> status) {
@@ -62,6 +87,7 @@ void Client::submit_over(Exchange const& exchange, std::optional<int> status) {
     }
     if (!status) return open.judge->on_withdrawn(open.seq_id);
     open.judge->on_answer(open.seq_id, *status);
+    tell_breaker(open.call, open.sent_in, *status);
     bool const accepted = *status >= 200 && *status < 300;
     if (accepted && open.pass && !open.protobuf && !options.submit_encoding) {
         endpoint->known_old = true;
@@ -113,6 +139,7 @@ void Client::on_answer(Exchange const& exchange) {
         polls.sized = ok && exchange.answer.find("complete_metadata") != std::string::npos;
         bool const failed = exchange.answer.find("it failed") != std::string::npos;
         if (failed && call != nullptr) call->told_failure = true;
+        if (!BreakerJudge::is_trouble(status)) tell_breaker(call, 0, status);
     } else if (auto const id = json_member(exchange.answer, "request_id"); ok && !id.empty()) {
         promises_.emplace(id);
     }

@@ -103,7 +103,12 @@ UserCall& World::make_call(Client& client, Model& model, Script& script) {
     auto& call = new_call(client, script, nothing ? What::save : what);
     call.judge = model.judge;
     model.judge->add(call);
-    auto const trainer = model.client.with({.deadline = call.deadline});
+    CallOptions options;
+    options.deadline = call.deadline;
+    call.breaker = pick_breaker(breakers_, random_, 0.5);
+    if (call.breaker != nullptr) options.circuit_breaker = call.breaker->breaker();
+    expect_refusal(call);
+    auto const trainer = model.client.with(std::move(options));
     if (call.pass()) {
         make_pass(client, trainer, call);
     } else {
@@ -112,6 +117,16 @@ UserCall& World::make_call(Client& client, Model& model, Script& script) {
     note("begin " + call.mark + ' ' + model.judge->id() + ' ' +
          std::to_string(static_cast<int>(call.what)) + " data " + std::to_string(call.data.size()));
     return call;
+}
+
+/// A call whose turn it is ends at once if its breaker refuses it.
+void World::expect_refusal(UserCall const& call) {
+    if (call.breaker == nullptr || !call.breaker->open() || !call.numbered()) return;
+    if (call.judge->next_to_submit() != &call) return;
+    count("call while its breaker is open");
+    at(1ns, [this, &call] {
+        if (call.ends == 0) problem("call " + call.mark + " was not refused at once");
+    });
 }
 
 void World::make_pass(Client& client, TrainingClient const& trainer, UserCall& call) {

@@ -13,11 +13,18 @@ namespace {
 constexpr auto settling = 15min;
 /// For so long a submit is repeated (R-RETRY-80).
 constexpr auto submit_budget = 300s;
+/// Longer than that.
+constexpr auto shortest_outage = 6min;
 
 }  // namespace
 
 Outcome World::run() {
-    storm_ = chance(0.1) ? 15min : 10s + span(170s);
+    calm_ = storm_ = chance(0.1) ? 15min : 10s + span(170s);
+    if (chance(0.1)) {
+        outage_ = span(storm_);
+        calm_ = std::max<nanoseconds>(storm_, *outage_ + shortest_outage + span(6min));
+    }
+    breakers_ = draw_breakers(*clock_, random_, [this](std::string what) { problem(what); });
     make_clients();
     make_scripts();
     make_weather();
@@ -25,7 +32,7 @@ Outcome World::run() {
     while (open_ > 0 && !ended_) {
         runtime_->poll(1h);
         if (std::exchange(shut_down_, false)) shut_down();
-        if (clock_->now() - start > storm_ + settling) {
+        if (clock_->now() - start > calm_ + settling) {
             report_hanging();
             break;
         }
@@ -134,13 +141,13 @@ void World::make_scripts() {
 }
 
 void World::make_weather() {
-    at(storm_, [this] {
-        note("calm");
-        for (auto& [url, endpoint] : endpoints_) {
-            endpoint.network->set_options({.seed = seed_});
-            endpoint.service->calm();
-        }
-    });
+    if (outage_) {
+        at(*outage_, [this] {
+            note("outage");
+            for (auto& [url, endpoint] : endpoints_) endpoint.service->go_out();
+        });
+    }
+    at(calm_, [this] { calm_down(); });
     for (auto& [url, endpoint] : endpoints_) {
         auto& service = *endpoint.service;
         if (chance(0.35)) {
@@ -171,6 +178,14 @@ void World::make_weather() {
     if (chance(0.05)) at(span(storm_), [this] { shut_down_ = true; });
 }
 
+void World::calm_down() {
+    note("calm");
+    for (auto& [url, endpoint] : endpoints_) {
+        endpoint.network->set_options({.seed = seed_});
+        endpoint.service->calm();
+    }
+}
+
 // How calls end -----------------------------------------------------------------------------------
 
 void World::end(UserCall& call, std::optional<Error> const& error) {
@@ -182,7 +197,9 @@ void World::end(UserCall& call, std::optional<Error> const& error) {
     if (call.deadline.count() > 0 && !samples && now() - *call.begun > call.deadline) {
         problem("call " + call.mark + " went on after its deadline");
     }
+    if (call.breaker != nullptr) call.breaker->on_other();
     if (call.judge != nullptr) call.judge->on_over(call, now());
+    if (error && call.judge != nullptr) expect_next(call);
     auto const status = error ? error->http_status().value_or(0) : 0;
     clients_[call.client].endpoint->service->call_over(call.mark, status == 500 || status == 409);
     if (!error) {
@@ -203,6 +220,18 @@ void World::end(UserCall& call, std::optional<Error> const& error) {
     }
 }
 
+void World::expect_next(UserCall const& over) {
+    auto const* const next = over.judge->next_to_submit();
+    auto const& client = clients_[over.client];
+    // Only passes wait for bytes.
+    if (next == nullptr || next->pass() || client.closed || ended_) return;
+    at(1s, [this, &client, &judge = *over.judge, next] {
+        if (client.closed || !client.client || ended_ || judge.next_to_submit() != next) return;
+        problem("call " + std::to_string(next->id) +
+                " is not submitted a second after those before it came to nothing");
+    });
+}
+
 bool World::explained(UserCall const& call, Error const& error) {
     auto const& client = clients_[call.client];
     auto const kind = error.kind();
@@ -216,6 +245,10 @@ bool World::explained(UserCall const& call, Error const& error) {
     if (kind == ErrorKind::timeout && text.find("its deadline") != text.npos) {
         count("end: deadline");
         return call.deadline.count() > 0;
+    }
+    if (kind == ErrorKind::circuit_open) {
+        count("end: circuit open");
+        return call.breaker != nullptr && call.breaker->may_have_refused();
     }
     if (call.what == What::create || call.what == What::info) {  // these have no mark
         count(call.what == What::create ? "end: no model" : "end: no information");
@@ -243,20 +276,22 @@ bool World::explained(UserCall const& call, Error const& error) {
         case ErrorKind::callback:
             return call.throws && text.find("not today") != text.npos;
         case ErrorKind::request_failed:
-            return call.told_failure || (status >= 500 && seen);
+            return call.told_failure;
         case ErrorKind::promise_lost:
             return call.statuses.contains(410);
         case ErrorKind::billing:
             return seen;
         case ErrorKind::status: {
             bool const passing = status == 408 || status == 409 || status == 429 || status >= 500;
+            // While it is polled for, nothing that passes ends it (C-54).
+            if (passing && call.only_polls()) return false;
             // A 500 may mean that the encoding is not known, and then it ends the trial.
             return seen && !call.wrong_encoding &&
                    (!passing || status == 500 || now() - *call.begun >= submit_budget);
         }
         case ErrorKind::connection:
         case ErrorKind::timeout:
-            return now() - *call.begun >= submit_budget;
+            return !call.only_polls() && now() - *call.begun >= submit_budget;
         default:
             return false;
     }
@@ -355,6 +390,7 @@ void World::shut_down() {
 
 void World::wind_up() {
     judging_ = true;
+    if (outage_) calm_down();  // to close takes longer while nobody is reached
     for (auto& client : clients_) {
         if (client.client && !client.closed && outcome_.problems.empty()) check_rest(client);
     }

@@ -5,6 +5,7 @@
 #include <tinkxx/testing/faulty_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
+#include "simulation/breaker_judge.hpp"
 #include "simulation/sampling_model.hpp"
 #include "simulation/sampling_recorder.hpp"
 #include "simulation/seeded_world.hpp"
@@ -41,6 +42,7 @@ struct UserCall : TrainCall {
     std::string mark{};
     TrainJudge* judge{nullptr};
     std::chrono::milliseconds deadline{0};
+    BreakerJudge* breaker{nullptr};
     bool throws{false};
     /// Its last submit was refused as protobuf, by a service that takes JSON.
     bool wrong_encoding{false};
@@ -123,6 +125,9 @@ private:
     void on_answer(Exchange const& exchange) override;
     void on_withdrawn(Exchange const& exchange) override;
     void submits(Exchange const& exchange, ReadRequest const& read);
+    /// Whether the circuit breaker of a call lets a request through.
+    BreakerJudge::Period ask_breaker(UserCall const& call, std::string const& name);
+    static void tell_breaker(UserCall const* call, BreakerJudge::Period sent, int status);
     void submit_over(Exchange const& exchange, std::optional<int> status);
     void polls(Exchange const& exchange);
 
@@ -134,6 +139,7 @@ private:
         bool pass{false};
         bool protobuf{false};
         std::int64_t bytes{0};
+        BreakerJudge::Period sent_in{0};
     };
     std::map<Exchange const*, Open> open_{};
     std::set<std::string> promises_{};
@@ -148,6 +154,7 @@ public:
     }
 
     Outcome run();
+    using SeededWorld::at;
     [[nodiscard]] UserCall* call_of(Exchange const& exchange);
     TrainJudge& judge_of(Endpoint& endpoint, std::string const& model);
 
@@ -165,6 +172,8 @@ private:
     void make_clients();
     void make_scripts();
     void make_weather();
+    /// All faults end.
+    void calm_down();
 
     // What users do ------------------------------------------------------------------------------
 
@@ -179,6 +188,7 @@ private:
     UserCall& new_call(Client const& client, Script& script, What what);
     UserCall& create(Client& client, Script& script);
     UserCall& make_call(Client& client, Model& model, Script& script);
+    void expect_refusal(UserCall const& call);
     void make_pass(Client& client, TrainingClient const& trainer, UserCall& call);
     Datum draw_datum(int call, Token place, bool policy, SentDatum& sent);
 
@@ -206,6 +216,8 @@ private:
 
     void end(UserCall& call, std::optional<Error> const& error);
     bool explained(UserCall const& call, Error const& error);
+    /// A call came to nothing: the one behind it goes on within a second.
+    void expect_next(UserCall const& over);
 
     // What clients say about themselves ----------------------------------------------------------
 
@@ -237,7 +249,13 @@ private:
     std::deque<Client> clients_{};
     // Ends before what its clients use.
     std::optional<Runtime> runtime_{make_runtime()};
+    std::vector<std::unique_ptr<BreakerJudge>> breakers_{};
+    /// For so long users are disturbed by what they and others do.
     nanoseconds storm_{0};
+    /// When nobody reaches the services any more, if that happens.
+    std::optional<nanoseconds> outage_{};
+    /// When all faults end.
+    nanoseconds calm_{0};
     int open_{0};
     bool shut_down_{false};
     bool ended_{false};

@@ -187,7 +187,9 @@ bool is_plain_500(int status, Headers const& headers) noexcept {
 }
 
 ErrorCategory category_of(int status) noexcept {
-    if (status == 429 || (status >= 500 && status < 600)) return ErrorCategory::server;
+    // A request that the server waited for in vain is not at fault either (R-RETRY-21).
+    bool const waited = status == 408 || status == 429;
+    if (waited || (status >= 500 && status < 600)) return ErrorCategory::server;
     if (status >= 400 && status < 500) return ErrorCategory::user;
     return ErrorCategory::unknown;
 }

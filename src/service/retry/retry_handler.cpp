@@ -107,12 +107,14 @@ void RetryHandler::watch() {
 void RetryHandler::on_time() {
     auto const keep_alive = shared_from_this();
     auto const now = scheduler_.now();
-    std::vector<HandledCall*> stuck;
-    for (auto* call = watched_.front(); call != nullptr; call = call->links_.next) {
-        if (last_progress_ + call->config_->progress_timeout <= now) stuck.push_back(call);
+    // What one gives back may wake others, which may end and be gone: none is remembered.
+    for (auto left = watched_.size(); left > 0 && !watched_.empty(); --left) {
+        auto& call = *watched_.front();
+        auto const timeout = call.config_->progress_timeout;
+        watched_.erase(call);
+        watched_.push_back(call);
+        if (last_progress_ + timeout <= now) call.on_stuck(timeout);
     }
-    // Each may destroy itself, but no other.
-    for (auto* const call : stuck) call->on_stuck(call->config_->progress_timeout);
     if (!timeouts_.empty()) watch();
 }
 

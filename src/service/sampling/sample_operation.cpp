@@ -425,8 +425,10 @@ bool SampleOperation::may_poll_again(RepeatCost cost) {
 }
 
 bool SampleOperation::allowed(RetryCount const& count, nanoseconds wait) {
+    // A sample that bypasses the handler shares its budget all the same.
+    auto* const paying = bypass_handler_ ? sampler_->handler() : handler();
     auto verdict =
-        RetryHandler::within_limits(config(), handler(), count, wait, sampler_->scheduler().now());
+        RetryHandler::within_limits(config(), paying, count, wait, sampler_->scheduler().now());
     if (verdict.retry) return true;
     denied_ = std::make_unique<RetryVerdict const>(std::move(verdict));
     return false;
@@ -454,6 +456,7 @@ void SampleOperation::submit_failed(Error const& error) {
         if (fits_old_members(order_.settings->options, stability)) {
             shared.only_old_members();
             --requests_;  // it is made again for another reason than a failure
+            guard_.failed(error);
             dispatched_->drop_request();
             step_ = Step::encode;
             return advance();

@@ -106,6 +106,9 @@ void ServiceCall::on_error(Error error) {
         return fail(std::move(error));
     }
     if (error.kind() == ErrorKind::billing && pauses(error)) {
+        if (!listener_->may_repeat(error, {.wait = BillingPause::step})) {
+            return fail(std::move(error));
+        }
         return wait(retry_->on_billing_pause(now), State::pausing, std::move(error));
     }
     auto const action = retry_->on_error(error, now);

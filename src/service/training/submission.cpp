@@ -20,7 +20,8 @@ Submission::~Submission() { shared_->scheduler().disarm(refused_); }
 
 void Submission::start(SubmitOrder const& order, Judgement judgement) {
     permit_.release();
-    fate_ = Fate::not_taken;
+    // What is to be settled may be there, whether this comes to be sent or not.
+    fate_ = result_wanted_ ? Fate::not_taken : Fate::unknown;
     order_ = order;
     judgement_ = judgement;
     request_type_ = order.request_type;
@@ -54,7 +55,8 @@ Fate Submission::fate_after(Error const& error) const noexcept {
     }
     if (!judgement_.repeat_if_seen) return Fate::taken;
     // A server that falls over a request does so each time: asking again would hold up the rest.
-    if (status == 500 || status == 409) return Fate::taken;
+    // One that was not asked again, since a circuit breaker opened, may have been unlucky once.
+    if ((status == 500 || status == 409) && !refusal_) return Fate::taken;
     bool const refused = status == 400 || (status >= 404 && status < 500 && status != 408 &&
                                            status != 425 && status != 429);
     if (!refused || !again) return Fate::unknown;

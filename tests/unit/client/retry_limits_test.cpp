@@ -155,6 +155,14 @@ TEST_F(RetryLimits, ABudgetOfNothingMeansOneRequest) {  // R-RETRY-23
     }
 }
 
+TEST_F(RetryLimits, ABudgetBindsWhatTheServerSpares) {  // R-RETRY-23, R-SAMP-41
+    tinker.flags["sample_no_retries"] = true;
+    answer(503);
+    auto const [result, requests] = outcome({.retry_budget = RetryBudget{.capacity = 2}});
+    EXPECT_EQ(requests, 3U);
+    EXPECT_THAT(result.error().what(), HasSubstr("RetryConfig::retry_budget"));
+}
+
 TEST_F(RetryLimits, ABudgetOfTimePaysForEveryWait) {  // R-RETRY-23
     answer(503);  // the submit loop waits for 1, 2 and 4 s; 8 more are too many
     EXPECT_EQ(outcome({.retry_budget = RetryBudget{.total_delay = 10s}}).second, 4U);
@@ -381,6 +389,27 @@ TEST_F(RetryLimits, ABreakerOpensForEachFailedSubmitOfTheLoop) {  // R-EXT-03
     ASSERT_NE(error.cause(), nullptr);
     EXPECT_EQ(error.cause()->http_status(), 503);
     EXPECT_THAT(tinker.submits(), SizeIs(5));
+}
+
+TEST_F(RetryLimits, A408CountsForTheBreaker) {  // R-EXT-02
+    answer(408);
+    auto const by = breaker(2);
+    auto pending = sample(guarded(by));
+    wait(1s);
+    EXPECT_EQ(by.state(), CircuitState::open);
+    EXPECT_THAT(tinker.submits(), SizeIs(2));
+}
+
+TEST_F(RetryLimits, WhatAnOldServerDoesNotKnowIsSentAnewOnlyIfTheBreakerAgrees) {  // R-EXT-03
+    auto by = breaker(1);
+    tinker.on_submit = [&by](Submit const&) -> FakeTinker::Answer {
+        by.admit()->failed(Error{{.kind = ErrorKind::connection}});  // another call fails meanwhile
+        return json_reply(R"({"detail":[{"loc":["body","topk_sample_logprobs"]}]})", 422);
+    };
+    auto pending = sample(guarded(by));
+    ASSERT_TRUE(pending.ready());
+    EXPECT_EQ(pending.result().error().kind(), ErrorKind::circuit_open);
+    EXPECT_THAT(tinker.submits(), SizeIs(1));
 }
 
 TEST_F(RetryLimits, ManyCallsFailFastWhileTheServiceIsDown) {  // R-EXT-03

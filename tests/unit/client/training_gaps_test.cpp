@@ -69,6 +69,18 @@ protected:
             run();
         }
     }
+    /// One that the first failure opens.
+    CircuitBreaker breaker() {
+        CircuitBreakerOptions rules;
+        rules.failure_threshold = 1;
+        rules.clock = [this] { return tinker.clock->now(); };
+        return CircuitBreaker{"test", rules};
+    }
+    static TrainingClient guarded(TrainingClient const& client, CircuitBreaker const& by) {
+        CallOptions options;
+        options.circuit_breaker = by;
+        return client.with(std::move(options));
+    }
     template <class T>
     Error failure(Future<T> future) {
         run();
@@ -255,6 +267,40 @@ TEST_F(TrainingGaps, WhatTheServerFallsOverIsNotSentAgain) {  // R-TRAIN-13
     auto second = client.save_state("a");
     run();
     EXPECT_EQ(tinker.trained_steps().back(), "save_weights 2") << "it may have been taken";
+}
+
+TEST_F(TrainingGaps, ABreakerThatOpensLeavesNoGapBehind) {  // R-TRAIN-13, R-EXT-03
+    for (int const status : {503, 500}) {
+        auto const client = trainer();
+        auto const careful = guarded(client, breaker());
+        answer("optim_step", json_reply("{}", status));
+        auto const before = tinker.trained_steps().size();
+        EXPECT_EQ(failure(careful.optim_step({})).kind(), ErrorKind::circuit_open);
+        auto const error = failure(careful.optim_step({}));
+        EXPECT_EQ(error.kind(), ErrorKind::circuit_open);
+        EXPECT_THAT(error.what(), HasSubstr("request 1 of the model may or may not have arrived"));
+        EXPECT_EQ(tinker.trained_steps().size(), before + 1) << "it is open";
+        auto last = client.save_state("a");
+        run();
+        EXPECT_TRUE(last.ready()) << status;
+        auto const steps = tinker.trained_steps();
+        ASSERT_EQ(steps.size(), before + 3) << status;
+        EXPECT_EQ(steps[before + 1], "optim_step 1");
+        EXPECT_EQ(steps[before + 2], "save_weights 2");
+        tinker.clock->set_auto_advance(true);
+    }
+}
+
+TEST_F(TrainingGaps, AfterABillingPauseTheBreakerIsAskedAgain) {  // R-EXT-03, R-RETRY-82
+    auto by = breaker();
+    auto const client = guarded(trainer(), by);
+    answer("optim_step", json_reply("{}", 402), 1000);
+    auto pending = client.optim_step({});
+    run();
+    by.admit()->failed(Error{{.kind = ErrorKind::connection}});  // of another call
+    pass_time(6s);
+    EXPECT_EQ(failure(std::move(pending)).kind(), ErrorKind::circuit_open);
+    EXPECT_THAT(tinker.trained_steps(), ElementsAre("optim_step 1"));
 }
 
 TEST_F(TrainingGaps, AStepOfAnOldServerIsNotSentAgain) {  // R-TRAIN-14

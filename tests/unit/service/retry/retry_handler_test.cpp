@@ -37,6 +37,8 @@ public:
 
     bool entered{false};
     std::optional<std::chrono::milliseconds> stuck{};
+    /// What else happens when it is found stuck.
+    std::function<void()> also{};
     std::vector<std::string> lines{};
 
 private:
@@ -44,6 +46,7 @@ private:
     void on_stuck(std::chrono::milliseconds timeout) override {
         stuck = timeout;
         leave(false);
+        if (also) also();
     }
     void log_progress(std::string line) override { lines.push_back(std::move(line)); }
     bool logs_progress() const noexcept override { return logs_; }
@@ -146,6 +149,20 @@ TEST_F(RetryHandlerTest, FindsAllCallsStuckTwoHoursAfterTheLastSuccess) {  // R-
     clock_.advance(1ms);
     EXPECT_EQ(slow.stuck, 120min);
     EXPECT_EQ(other.stuck, 120min);
+    EXPECT_EQ(handler->stats().in_retry_loop, 0);
+    EXPECT_EQ(clock_.pending_timers(), 0U);
+}
+
+TEST_F(RetryHandlerTest, AStuckCallMayTakeOthersWithIt) {  // R-RETRY-34
+    auto const handler = make();
+    Probe first;
+    auto second = std::make_unique<Probe>();
+    Probe third;
+    for (auto* const each : {&first, second.get(), &third}) EXPECT_TRUE(each->start(handler));
+    first.also = [&] { second.reset(); };
+    clock_.advance(120min);
+    EXPECT_TRUE(first.stuck);
+    EXPECT_TRUE(third.stuck);
     EXPECT_EQ(handler->stats().in_retry_loop, 0);
     EXPECT_EQ(clock_.pending_timers(), 0U);
 }
