@@ -6,45 +6,45 @@
 
 namespace tinkxx::client {
 
-CloseCall::CloseCall(std::shared_ptr<service::SamplingShared> shared,
+CloseCall::CloseCall(std::shared_ptr<service::ClientCore> core,
                      std::optional<service::Finish> finish, Promise<void> promise)
-    : shared_{std::move(shared)}, finish_{std::move(finish)}, promise_{std::move(promise)} {}
+    : core_{std::move(core)}, finish_{std::move(finish)}, promise_{std::move(promise)} {}
 
-CloseCall::~CloseCall() { shared_->pending().remove(*this); }
+CloseCall::~CloseCall() { core_->pending().remove(*this); }
 
 void CloseCall::launch() {
-    shared_->scheduler().post([self = shared_from_this()] { self->begin(); });
+    core_->scheduler().post([self = shared_from_this()] { self->begin(); });
 }
 
 void CloseCall::begin() {
-    auto& scheduler = shared_->scheduler();
+    auto& scheduler = core_->scheduler();
     started_ = scheduler.now();
-    id_ = shared_->pending().next_id();
-    shared_->pending().add(*this);
-    if (auto const limit = shared_->settings().deadline; limit.count() > 0) {
+    id_ = core_->pending().next_id();
+    core_->pending().add(*this);
+    if (auto const limit = core_->settings().deadline; limit.count() > 0) {
         ends_ = started_ + limit;
         scheduler.arm(deadline_, ends_, Precision::coarse);
     }
-    shared_->holder().close(std::move(finish_), [self = shared_from_this()](Result<void> outcome) {
+    core_->session().close(std::move(finish_), [self = shared_from_this()](Result<void> outcome) {
         self->over(std::move(outcome));
     });
-    if (shared_->wants_stages() && !promise_.done()) shared_->tell_stage(status(started_), {});
+    if (core_->wants_stages() && !promise_.done()) core_->tell_stage(status(started_), {});
 }
 
 void CloseCall::over(Result<void> outcome) {
-    shared_->pending().remove(*this);
-    shared_->scheduler().disarm(deadline_);
+    core_->pending().remove(*this);
+    core_->scheduler().disarm(deadline_);
     promise_.set_result(std::move(outcome));
 }
 
 /// The caller waits no longer; the close goes on.
 void CloseCall::out_of_time() {
-    auto const standing = status(shared_->scheduler().now());
-    shared_->pending().remove(*this);
+    auto const standing = status(core_->scheduler().now());
+    core_->pending().remove(*this);
     promise_.set_error(
         Error{{.kind = ErrorKind::timeout,
                .message = "close: not done within its deadline of " +
-                          std::to_string(shared_->settings().deadline.count()) +
+                          std::to_string(core_->settings().deadline.count()) +
                           " ms, and goes on by itself; it was " + to_string(standing),
                .stopped = RetryEnd::cancelled}});
 }
@@ -55,15 +55,15 @@ OperationStatus CloseCall::status(TimePoint now) const {
     status.operation = "close";
     status.stage = Stage::closing;
     status.age = status.in_stage = now - started_;
-    status.why = shared_->holder().standing();
-    if (auto const until = shared_->holder().until()) status.ends_in = *until - now;
+    status.why = core_->session().standing();
+    if (auto const until = core_->session().until()) status.ends_in = *until - now;
     if (deadline_.armed()) status.deadline_in = ends_ - now;
-    if (auto const call = shared_->holder().call_standing()) {
+    if (auto const call = core_->session().call_standing()) {
         service::describe_stall(status, *call, now);
     }
     return status;
 }
 
-void CloseCall::on_close() noexcept { shared_->pending().add(*this); }
+void CloseCall::on_close() noexcept { core_->pending().add(*this); }
 
 }  // namespace tinkxx::client

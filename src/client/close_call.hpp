@@ -3,7 +3,7 @@
 #include <tinkxx/future.hpp>
 
 #include "service/alarm.hpp"
-#include "service/sampling/sampling_shared.hpp"
+#include "service/core/client_core.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -13,12 +13,12 @@
 namespace tinkxx::client {
 
 /// One `ServiceClient::close`, which others can see while it is under way. Made on the caller's
-/// thread, then lives on the loop; the holder holds it until it is over.
+/// thread, then lives on the loop; the session holds it until it is over.
 class CloseCall final : public std::enable_shared_from_this<CloseCall>,
                         private service::PendingOperation {
 public:
-    CloseCall(std::shared_ptr<service::SamplingShared> shared,
-              std::optional<service::Finish> finish, Promise<void> promise);
+    CloseCall(std::shared_ptr<service::ClientCore> core, std::optional<service::Finish> finish,
+              Promise<void> promise);
     ~CloseCall() override;
 
     /// Goes to the loop. Any thread, once.
@@ -31,7 +31,7 @@ private:
     OperationStatus status(TimePoint now) const override;
     void on_close() noexcept override;
 
-    std::shared_ptr<service::SamplingShared> const shared_;
+    std::shared_ptr<service::ClientCore> const core_;
     std::optional<service::Finish> finish_;
     Promise<void> promise_;
     service::Alarm<CloseCall> deadline_{*this, &CloseCall::out_of_time};

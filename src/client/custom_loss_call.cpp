@@ -129,7 +129,7 @@ CustomLossCall::CustomLossCall(std::shared_ptr<service::TrainingModel> model, Ca
                                Headers headers, std::shared_ptr<CustomLossData> data,
                                CustomLoss loss, Cut cut, service::PassPlan forward,
                                service::Ticket backward, Promise<ForwardBackwardOutput> promise)
-    : TrainingCall{model->shared_handle(), std::string{operation}, std::move(call)},
+    : TrainingCall{model->core_handle(), std::string{operation}, std::move(call)},
       model_{std::move(model)},
       headers_{std::move(headers)},
       data_{std::move(data)},
@@ -170,8 +170,8 @@ void CustomLossCall::on_pass(std::vector<service::FutureResult> results) {
     set_stage(Stage::computing_loss, "the loss function has not returned yet");
     asked_ = scheduler().now();
     auto start = event(LossEvent::Kind::start);
-    shared().http().tell(&Observer::on_loss, start);
-    shared().http().runtime().run_callback(
+    core().http().tell(&Observer::on_loss, start);
+    core().http().runtime().run_callback(
         [self, results = std::move(results), start = std::move(start),
          seq_id = backward_.seq_id(0)]() mutable {
             auto value = self->compute(results, start);
@@ -201,7 +201,7 @@ Result<CustomLossValue> CustomLossCall::compute(std::vector<service::FutureResul
     if (!logprobs) return logprobs.error();
     CustomLossValue value;
     try {
-        RegularizerNotes const notes{shared().http(), blank};
+        RegularizerNotes const notes{core().http(), blank};
         value = loss_(data_->given, *logprobs);
     } catch (Error const& error) {
         return error;
@@ -228,7 +228,7 @@ void CustomLossCall::computed(Result<CustomLossValue> value, Result<service::Pas
     auto ended = event(value ? LossEvent::Kind::stop : LossEvent::Kind::exception);
     ended.duration = scheduler().now() - asked_;
     if (!value) ended.error = value.error();
-    shared().http().tell(&Observer::on_loss, std::move(ended));
+    core().http().tell(&Observer::on_loss, std::move(ended));
     if (!under_way()) return;
     auto const keep_alive = shared_from_this();
     if (!value) return fail(named(value.error()));
@@ -243,7 +243,7 @@ LossEvent CustomLossCall::event(LossEvent::Kind kind) const {
     LossEvent event;
     event.kind = kind;
     event.model_id = model_->id();
-    event.metadata = shared().metadata(metadata());
+    event.metadata = core().metadata(metadata());
     return event;
 }
 

@@ -5,8 +5,8 @@
 #include "client/send_operation.hpp"
 #include "client/shared_transport.hpp"
 #include "client/stream_operation.hpp"
+#include "service/core/client_core.hpp"
 #include "service/http/http_context.hpp"
-#include "service/sampling/sampling_shared.hpp"
 
 #include <atomic>
 #include <memory>

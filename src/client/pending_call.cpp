@@ -6,12 +6,12 @@
 
 namespace tinkxx::client {
 
-PendingCall::PendingCall(std::shared_ptr<service::SamplingShared> shared,
+PendingCall::PendingCall(std::shared_ptr<service::ClientCore> core,
                          std::shared_ptr<service::Sampler> sampler, std::string name)
-    : shared_{std::move(shared)},
+    : core_{std::move(core)},
       sampler_{std::move(sampler)},
       name_{std::move(name)},
-      limit_{shared_->settings().deadline} {}
+      limit_{core_->settings().deadline} {}
 
 void PendingCall::set_call(std::chrono::milliseconds deadline, Metadata metadata) {
     if (deadline.count() > 0) limit_ = deadline;
@@ -33,12 +33,12 @@ Task PendingCall::canceller() {
 
 void PendingCall::begin() {
     if (answered()) return;  // cancelled before it began
-    if (auto refusal = shared_->refusal(name_)) return answer(*std::move(refusal));
+    if (auto refusal = core_->refusal(name_)) return answer(*std::move(refusal));
     auto const keep_alive = self_ = shared_from_this();
     started_ = shown_since_ = scheduler().now();
-    id_ = shared_->pending().next_id();
-    shared_->attach();
-    shared_->pending().add(*this);
+    id_ = core_->pending().next_id();
+    core_->attach();
+    core_->pending().add(*this);
     if (limit_.count() > 0) {
         ends_ = started_ + limit_;
         scheduler().arm(deadline_, ends_, Precision::coarse);
@@ -47,8 +47,8 @@ void PendingCall::begin() {
     if (sampler_) {
         if (auto const known = sampler_->when_ready(*this)) return ready(*known);
     } else {
-        if (shared_->holder().ready()) return ready({});
-        shared_->holder().when_ready(*this);
+        if (core_->session().ready()) return ready({});
+        core_->session().when_ready(*this);
     }
     look();
 }
@@ -63,9 +63,9 @@ void PendingCall::ready(Result<void> const& outcome) {
 
 void PendingCall::leave() noexcept {
     auto const keep_alive = std::exchange(self_, nullptr);
-    shared_->holder().forget(static_cast<service::ReadyWaiter&>(*this));
+    core_->session().forget(static_cast<service::ReadyWaiter&>(*this));
     if (sampler_) sampler_->forget(static_cast<service::SamplerWaiter&>(*this));
-    shared_->pending().remove(*this);
+    core_->pending().remove(*this);
     scheduler().disarm(deadline_);
 }
 
@@ -73,7 +73,7 @@ void PendingCall::fail(Error error) {
     auto const keep_alive = shared_from_this();
     drop();
     leave();
-    if (auto* const telemetry = shared_->context().telemetry()) telemetry->capture(error);
+    if (auto* const telemetry = core_->context().telemetry()) telemetry->capture(error);
     answer(std::move(error));
 }
 
@@ -110,7 +110,7 @@ Error PendingCall::named(Error const& error) const {
 
 Stage PendingCall::shown() const noexcept {
     if (ready_) return stage();
-    return sampler_ ? sampler_->stage() : shared_->holder().stage();
+    return sampler_ ? sampler_->stage() : core_->session().stage();
 }
 
 void PendingCall::look() {
@@ -119,7 +119,7 @@ void PendingCall::look() {
     if (shown_ == stage) return;
     shown_ = stage;
     shown_since_ = scheduler().now();
-    if (shared_->wants_stages()) shared_->tell_stage(status(shown_since_), metadata_);
+    if (core_->wants_stages()) core_->tell_stage(status(shown_since_), metadata_);
 }
 
 OperationStatus PendingCall::status(TimePoint now) const {
@@ -134,10 +134,10 @@ OperationStatus PendingCall::status(TimePoint now) const {
         describe(status, now);
         return status;
     }
-    status.why = sampler_ ? sampler_->standing(now) : shared_->holder().standing();
-    auto const until = sampler_ ? sampler_->until() : shared_->holder().until();
+    status.why = sampler_ ? sampler_->standing(now) : core_->session().standing();
+    auto const until = sampler_ ? sampler_->until() : core_->session().until();
     if (until) status.ends_in = *until - now;
-    auto const call = sampler_ ? sampler_->call_standing() : shared_->holder().call_standing();
+    auto const call = sampler_ ? sampler_->call_standing() : core_->session().call_standing();
     if (call) service::describe_stall(status, *call, now);
     return status;
 }

@@ -3,8 +3,8 @@
 #include <tinkxx/status.hpp>
 
 #include "service/alarm.hpp"
+#include "service/core/client_core.hpp"
 #include "service/sampling/sampler.hpp"
-#include "service/sampling/sampling_shared.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -25,8 +25,8 @@ public:
     ~PendingCall() override = default;
 
 protected:
-    /// `sampler` is null if the call needs the holder only.
-    PendingCall(std::shared_ptr<service::SamplingShared> shared,
+    /// `sampler` is null if the call needs the session only.
+    PendingCall(std::shared_ptr<service::ClientCore> core,
                 std::shared_ptr<service::Sampler> sampler, std::string name);
 
     /// In place of the client's deadline, if it is not zero; and what observers are told. Before
@@ -67,8 +67,8 @@ protected:
     [[nodiscard]] Error named(Error const& error) const;
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
     [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
-    [[nodiscard]] service::SamplingShared& shared() const noexcept { return *shared_; }
-    [[nodiscard]] Scheduler& scheduler() const noexcept { return shared_->scheduler(); }
+    [[nodiscard]] service::ClientCore& core() const noexcept { return *core_; }
+    [[nodiscard]] Scheduler& scheduler() const noexcept { return core_->scheduler(); }
 
 private:
     void begin();
@@ -81,7 +81,7 @@ private:
     [[nodiscard]] Stage shown() const noexcept;
     OperationStatus status(TimePoint now) const override;
 
-    std::shared_ptr<service::SamplingShared> const shared_;
+    std::shared_ptr<service::ClientCore> const core_;
     std::shared_ptr<service::Sampler> const sampler_;
     std::string const name_;
     std::chrono::milliseconds limit_;

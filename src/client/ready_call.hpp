@@ -10,14 +10,13 @@
 
 namespace tinkxx::client {
 
-/// Gives what `fn` reads once the holder, or the sampler, is ready.
+/// Gives what `fn` reads once the session, or the sampler, is ready.
 template <class T, class Fn>
 class ReadyCall final : public PendingCall {
 public:
-    ReadyCall(std::shared_ptr<service::SamplingShared> shared,
-              std::shared_ptr<service::Sampler> sampler, std::string name, Promise<T> promise,
-              Fn fn)
-        : PendingCall{std::move(shared), std::move(sampler), std::move(name)},
+    ReadyCall(std::shared_ptr<service::ClientCore> core, std::shared_ptr<service::Sampler> sampler,
+              std::string name, Promise<T> promise, Fn fn)
+        : PendingCall{std::move(core), std::move(sampler), std::move(name)},
           promise_{std::move(promise)},
           fn_{std::move(fn)} {}
 
@@ -40,15 +39,15 @@ private:
     Fn fn_;
 };
 
-/// `fn` gives a `Result<T>`, on the loop. `sampler` is null if the holder will do.
+/// `fn` gives a `Result<T>`, on the loop. `sampler` is null if the session will do.
 template <class T, class Fn>
 [[nodiscard]] Future<T> once_ready(Runtime const& runtime,
-                                   std::shared_ptr<service::SamplingShared> shared,
+                                   std::shared_ptr<service::ClientCore> core,
                                    std::shared_ptr<service::Sampler> sampler, std::string name,
                                    Fn fn) {
     Promise<T> promise{runtime};
     auto future = promise.get_future();
-    std::make_shared<ReadyCall<T, Fn>>(std::move(shared), std::move(sampler), std::move(name),
+    std::make_shared<ReadyCall<T, Fn>>(std::move(core), std::move(sampler), std::move(name),
                                        std::move(promise), std::move(fn))
         ->launch();
     return future;

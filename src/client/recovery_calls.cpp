@@ -46,7 +46,7 @@ Error ended(std::string_view operation, std::string const& run_id, std::string_v
 // What they have in common ------------------------------------------------------------------------
 
 RecoveryCore::RecoveryCore(std::weak_ptr<ServiceClient const> its_service,
-                           std::shared_ptr<service::SamplingShared> its_core,
+                           std::shared_ptr<service::ClientCore> its_core,
                            RecoveryPolicy const& its_policy)
     : service{std::move(its_service)},
       sessionless{std::move(its_core)},

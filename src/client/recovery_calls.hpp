@@ -25,8 +25,7 @@ class RecoveryCore {
 public:
     /// `sessionless` is a core of the same client, without a session.
     RecoveryCore(std::weak_ptr<ServiceClient const> service,
-                 std::shared_ptr<service::SamplingShared> sessionless,
-                 RecoveryPolicy const& policy);
+                 std::shared_ptr<service::ClientCore> sessionless, RecoveryPolicy const& policy);
     RecoveryCore(RecoveryCore const&) = delete;
     RecoveryCore& operator=(RecoveryCore const&) = delete;
 
@@ -34,7 +33,7 @@ public:
     /// There while the executor is. Calls under way must not keep the client, which keeps the
     /// runtime that is to end them.
     std::weak_ptr<ServiceClient const> const service;
-    std::shared_ptr<service::SamplingShared> const sessionless;
+    std::shared_ptr<service::ClientCore> const sessionless;
     RecoveryPolicy const policy;  ///< checked
     service::RecoveryRules const rules;
     [[nodiscard]] Scheduler& scheduler() const noexcept { return sessionless->scheduler(); }

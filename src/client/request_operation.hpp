@@ -14,20 +14,20 @@
 
 namespace tinkxx::client {
 
-/// One plain call of the service: waits for the holder, or the sampler, asks, and decodes the
+/// One plain call of the service: waits for the session, or the sampler, asks, and decodes the
 /// answer.
 template <class T>
 class RequestOperation final : public PendingCall, private service::ServiceCall::Listener {
 public:
-    /// Makes the order once the holder is ready.
-    using Order = std::function<service::HttpOrder(service::SamplingShared&)>;
+    /// Makes the order once the session is ready.
+    using Order = std::function<service::HttpOrder(service::ClientCore&)>;
     using Decode = std::function<Result<T>(HttpResponse const&)>;
 
-    /// `sampler` is null if the holder will do.
-    RequestOperation(std::shared_ptr<service::SamplingShared> shared,
+    /// `sampler` is null if the session will do.
+    RequestOperation(std::shared_ptr<service::ClientCore> core,
                      std::shared_ptr<service::Sampler> sampler, std::string name, Order order,
                      service::Repeat repeat, Decode decode, Promise<T> promise)
-        : PendingCall{std::move(shared), std::move(sampler), std::move(name)},
+        : PendingCall{std::move(core), std::move(sampler), std::move(name)},
           make_order_{std::move(order)},
           repeat_{repeat},
           decode_{std::move(decode)},
@@ -44,8 +44,8 @@ public:
 private:
     void go() override {
         service::ServiceCall::Listener& listener = *this;
-        call_.emplace(shared().context(), listener);
-        call_->start(make_order_(shared()), repeat_);
+        call_.emplace(core().context(), listener);
+        call_->start(make_order_(core()), repeat_);
     }
     void on_response(HttpResponse response) override {
         auto const keep_alive = shared_from_this();

@@ -496,8 +496,8 @@ service::CredentialConfig credential_config(ResolvedOptions const& resolved) {
     return config;
 }
 
-service::HolderConfig holder_config(ResolvedOptions const& resolved) {
-    service::HolderConfig config{.http = resolved.http};
+service::SessionConfig session_config(ResolvedOptions const& resolved) {
+    service::SessionConfig config{.http = resolved.http};
     config.credentials = credential_config(resolved);
     if (auto const chosen = service::choose_credential(config.credentials); !chosen) {
         chosen.error().raise();

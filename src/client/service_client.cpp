@@ -1,7 +1,7 @@
 #include <tinkxx/service_client.hpp>
 
-#include "client/client_core.hpp"
 #include "client/http_order.hpp"
+#include "client/make_core.hpp"
 #include "client/ready_call.hpp"
 #include "client/request_operation.hpp"
 #include "client/resolved_options.hpp"
@@ -14,7 +14,7 @@
 #include "service/auth/identity.hpp"
 #include "service/sampling/sampler.hpp"
 #include "service/session/sampler_handle.hpp"
-#include "service/telemetry/holder_telemetry.hpp"
+#include "service/session/session_telemetry.hpp"
 #include "service/training/check.hpp"
 #include "service/uuid.hpp"
 #include "wire/service_messages.hpp"
@@ -213,7 +213,7 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
     std::make_shared<client::RequestOperation<std::string>>(
         impl_->sessionless(), nullptr, std::string{operation},
         [body = wire::encode_copy_weights(request),
-         token = std::move(options.weights_access_token)](service::SamplingShared& ready) {
+         token = std::move(options.weights_access_token)](service::ClientCore& ready) {
             auto& http = ready.http();
             auto order = client::post_order(http, "/api/v1/copy_weights", body, Purpose::train);
             order.operation.feature = "copying weights";
@@ -221,7 +221,7 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
             auto const high = http.scheduler().entropy("copy_weights");
             order.idempotency_key =
                 service::uuid_text(high, http.scheduler().entropy("copy_weights"));
-            client::add_method(order, ready.holder().config().sdk_version, "copy_weights");
+            client::add_method(order, ready.session().config().sdk_version, "copy_weights");
             if (!token.empty()) order.headers.add("X-Tinker-Weights-Access-Token", token);
             return order;
         },
@@ -266,10 +266,10 @@ Future<void> ServiceClient::check_access() const {
 }
 
 Future<Identity> ServiceClient::whoami() const {
-    auto const shared = impl_->sessionless();
+    auto const core = impl_->sessionless();
     return client::once_ready<Identity>(
-        impl_->runtime(), shared, nullptr, "whoami", [&ready = *shared]() -> Result<Identity> {
-            auto const token = ready.holder().identity_token();
+        impl_->runtime(), core, nullptr, "whoami", [&ready = *core]() -> Result<Identity> {
+            auto const token = ready.session().identity_token();
             auto known = service::whoami(token ? std::string_view{*token} : std::string_view{});
             if (!known) return known.error();
             Identity identity;
@@ -281,12 +281,12 @@ Future<Identity> ServiceClient::whoami() const {
 }
 
 Future<ServiceStatus> ServiceClient::status() const {
-    auto const shared = impl_->session();
+    auto const core = impl_->session();
     auto others = impl_->sessionless_cores();
     auto const done = std::make_shared<Promise<ServiceStatus>>(impl_->runtime());
     auto future = done->get_future();
-    shared->scheduler().post([shared, others = std::move(others), done] {
-        auto status = shared->status();
+    core->scheduler().post([core, others = std::move(others), done] {
+        auto status = core->status();
         for (auto const& other : others) {
             auto more = other->status();
             std::ranges::move(more.pending, std::back_inserter(status.pending));
@@ -300,10 +300,10 @@ Future<ServiceStatus> ServiceClient::status() const {
 }
 
 Future<std::string> ServiceClient::session_id() const {
-    auto const shared = impl_->session();
+    auto const core = impl_->session();
     return client::once_ready<std::string>(
-        impl_->runtime(), shared, nullptr, "session_id",
-        [&ready = *shared]() -> Result<std::string> { return ready.holder().session_id(); });
+        impl_->runtime(), core, nullptr, "session_id",
+        [&ready = *core]() -> Result<std::string> { return ready.session().session_id(); });
 }
 
 Future<void> ServiceClient::close() const { return impl_->close(std::nullopt); }
@@ -343,7 +343,7 @@ SamplingClient from_sampler_handle(std::string const& handle, RetryConfig retry,
     auto const runtime = options.runtime ? *options.runtime : Runtime::shared();
     auto const resolved = client::resolve(options, client::process_environment());
     auto transport = options.transport;
-    auto const config = client::holder_config(resolved);
+    auto const config = client::session_config(resolved);
     if (!transport) {
         transport = client::shared_transport(runtime, client::transport_key(resolved, config));
     }
@@ -352,8 +352,8 @@ SamplingClient from_sampler_handle(std::string const& handle, RetryConfig retry,
     plan.copy = true;
     plan.retry = std::move(retry);
     plan.record_stability_info = snapshot.record_stability_info;
-    auto core = client::make_core(runtime, config, resolved, service::HolderKind::shadow, transport,
-                                  snapshot.session, {});
+    auto core = client::make_core(runtime, config, resolved, service::SessionKind::shadow,
+                                  transport, snapshot.session, {});
     return SamplingClient{std::make_shared<SamplingClient::Impl>(
         runtime, service::Sampler::make(std::move(core), std::move(plan)),
         resolved.trace_propagator)};

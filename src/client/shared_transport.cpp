@@ -38,7 +38,7 @@ private:
 
 }  // namespace
 
-TransportKey transport_key(ResolvedOptions const& resolved, service::HolderConfig const& config) {
+TransportKey transport_key(ResolvedOptions const& resolved, service::SessionConfig const& config) {
     return {.net = resolved.net,
             .endpoint = config.http.endpoint.key(),
             .credentials = config.credentials};

@@ -22,7 +22,7 @@ struct TransportKey {
 };
 
 [[nodiscard]] TransportKey transport_key(ResolvedOptions const& resolved,
-                                         service::HolderConfig const& config);
+                                         service::SessionConfig const& config);
 
 /// The network transport for `key` on `runtime`: the one that others use, or a new one. It ends
 /// with the last of those who hold it. Throws as `net_transport`. Any thread.

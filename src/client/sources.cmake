@@ -1,5 +1,5 @@
 target_sources(tinkxx PRIVATE
-    client/client_core.cpp
+    client/make_core.cpp
     client/close_call.cpp
     client/console.cpp
     client/console_observer.cpp

@@ -7,7 +7,7 @@ namespace tinkxx::client {
 StreamCall::StreamCall(Runtime const& runtime, std::shared_ptr<service::Sampler> const& sampler,
                        std::string name, Order order, HttpClient::DataHandler on_data,
                        Promise<void> promise)
-    : PendingCall{sampler->shared().shared_from_this(), sampler, std::move(name)},
+    : PendingCall{sampler->core().shared_from_this(), sampler, std::move(name)},
       runtime_{runtime.context()},
       ready_sampler_{*sampler},
       make_order_{std::move(order)},
@@ -22,9 +22,8 @@ void StreamCall::launch() {
 void StreamCall::go() {
     Promise<HttpResponse> whole{runtime_};
     auto stream_end = whole.get_future();
-    stream_ =
-        std::make_shared<StreamOperation>(shared().http().shared_from_this(), std::move(whole),
-                                          make_order_(ready_sampler_), std::move(on_data_));
+    stream_ = std::make_shared<StreamOperation>(core().http().shared_from_this(), std::move(whole),
+                                                make_order_(ready_sampler_), std::move(on_data_));
     std::weak_ptr<StreamCall> const weak = std::static_pointer_cast<StreamCall>(shared_from_this());
     stream_->on_change([weak] {
         if (auto const call = weak.lock()) call->look();
@@ -56,7 +55,7 @@ Stage StreamCall::stage() const noexcept {
 void StreamCall::describe(OperationStatus& status, TimePoint now) const {
     switch (status.stage) {
         case Stage::waiting_for_credential: {
-            auto credential = shared().http().credentials().standing();
+            auto credential = core().http().credentials().standing();
             status.why = std::move(credential.why);
             if (credential.until) status.ends_in = *credential.until - now;
             status.stalled = status.in_stage;

@@ -4,9 +4,9 @@
 
 namespace tinkxx::client {
 
-TrainingCall::TrainingCall(std::shared_ptr<service::SamplingShared> const& shared, std::string name,
+TrainingCall::TrainingCall(std::shared_ptr<service::ClientCore> const& core, std::string name,
                            CallOptions call)
-    : PendingCall{shared, nullptr, std::move(name)}, call_{std::move(call)}, pass_{*shared, *this} {
+    : PendingCall{core, nullptr, std::move(name)}, call_{std::move(call)}, pass_{*core, *this} {
     set_call(call_.deadline, call_.metadata);
 }
 
@@ -36,7 +36,7 @@ void TrainingCall::on_error(Error error) {
 }
 
 void TrainingCall::unreadable(Error const& error) {
-    service::report_unreadable_result(shared().context().telemetry(), {}, result_type_,
+    service::report_unreadable_result(core().context().telemetry(), {}, result_type_,
                                       result_protobuf_, error);
     fail(named(error));
 }
@@ -50,10 +50,10 @@ void TrainingCall::on_queue_state(service::Submission const& of, QueueState stat
     told.request_type = of.request_type();
     told.owner_id = owner();
     told.changed = queue_state_ != state || queue_reason_ != reason;
-    told.metadata = shared().metadata(call_.metadata);
+    told.metadata = core().metadata(call_.metadata);
     queue_state_ = state;
     queue_reason_ = reason;
-    auto& http = shared().http();
+    auto& http = core().http();
     if (call_.queue_warnings) {
         if (auto line = reporter().report(owner(), state, reason, scheduler().now())) {
             http.log(LogLevel::warning, *std::move(line));
@@ -64,7 +64,7 @@ void TrainingCall::on_queue_state(service::Submission const& of, QueueState stat
 }
 
 void TrainingCall::call_back(QueueStateHandler const& handler, QueueStateEvent const& told) {
-    auto http = shared().http().shared_from_this();
+    auto http = core().http().shared_from_this();
     http->runtime().run_callback([http, handler, told] {
         try {
             handler(told);

@@ -25,7 +25,7 @@ public:
     static constexpr std::size_t decode_on_loop_bytes = std::size_t{64} * 1024;
 
 protected:
-    TrainingCall(std::shared_ptr<service::SamplingShared> const& shared, std::string name,
+    TrainingCall(std::shared_ptr<service::ClientCore> const& core, std::string name,
                  CallOptions call);
 
     /// Begins a pass; none may be under way. Loop thread only.
@@ -82,7 +82,7 @@ void TrainingCall::read(std::vector<service::FutureResult> results,
     if (bytes <= decode_on_loop_bytes) return done(work(results));
     set_stage(Stage::decoding, "its long result is being read");
     auto self = shared_from_this();
-    shared().http().runtime().run_callback(
+    core().http().runtime().run_callback(
         [this, self, work = std::move(work), done = std::move(done),
          results = std::move(results)]() mutable {
             auto made = std::make_shared<Made>(work(results));
@@ -105,7 +105,7 @@ public:
 
     ModelCall(std::shared_ptr<service::TrainingModel> model, std::string name, CallOptions call,
               service::PassPlan plan, Decode decode, Promise<T> promise)
-        : TrainingCall{model->shared_handle(), std::move(name), std::move(call)},
+        : TrainingCall{model->core_handle(), std::move(name), std::move(call)},
           model_{std::move(model)},
           plan_{std::move(plan)},
           decode_{std::move(decode)},

@@ -94,7 +94,7 @@ Future<T> TrainingClient::Impl::submit(std::string_view name, service::Ticket ti
                                        service::SubmitOrder order,
                                        std::function<Result<T>(std::string_view)> decode) const {
     auto plan = client::one_submit(*model, name, std::move(ticket), std::move(order));
-    plan.headers = client::trace_headers(model->shared().http(), propagator);
+    plan.headers = client::trace_headers(model->core().http(), propagator);
     return client::call_model<T>(
         runtime, model, std::string{name}, call, std::move(plan),
         [decode = std::move(decode)](std::vector<service::FutureResult> const& results) {
@@ -107,7 +107,7 @@ Future<ForwardBackwardOutput> TrainingClient::Impl::pass(std::string_view name,
                                                          Loss const& loss,
                                                          client::Direction direction) const {
     auto problem = service::no_data_problem(name, data);
-    if (!problem && model->shared().settings().check_data) {
+    if (!problem && model->core().settings().check_data) {
         problem = service::data_problem(name, data, loss);
     }
     if (problem) return refused<ForwardBackwardOutput>(*std::move(problem));
@@ -117,7 +117,7 @@ Future<ForwardBackwardOutput> TrainingClient::Impl::pass(std::string_view name,
     auto plan = client::write_pass(*model, name, data, loss, direction, *cut, ticket.seq_id(0));
     if (!plan) return refused<ForwardBackwardOutput>(plan.error().details());
     plan->ticket = std::move(ticket);
-    plan->headers = client::trace_headers(model->shared().http(), propagator);
+    plan->headers = client::trace_headers(model->core().http(), propagator);
     return client::call_model<ForwardBackwardOutput>(
         runtime, model, std::string{name}, call, *std::move(plan),
         [model = model, name](std::vector<service::FutureResult> const& results) {
@@ -175,7 +175,7 @@ Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom_span(
     auto forward = client::write_pass(*model, name, kept->sent, LossFn::cross_entropy,
                                       client::Direction::forward, *cut, forward_turn.seq_id(0));
     if (!forward) return refused<ForwardBackwardOutput>(forward.error().details());
-    auto headers = client::trace_headers(model->shared().http(), impl_->propagator);
+    auto headers = client::trace_headers(model->core().http(), impl_->propagator);
     forward->ticket = std::move(forward_turn);
     forward->headers = headers;
     Promise<ForwardBackwardOutput> promise{impl_->runtime};
@@ -239,16 +239,15 @@ Future<LoadResult> TrainingClient::Impl::load(std::shared_ptr<Impl const> const&
                                               bool optimizer, std::string token) {
     if (auto found = problem(impl, operation)) return refused<LoadResult>(*std::move(found));
     if (impl->model->first_deprecated_load()) {
-        impl->model->shared().http().log(LogLevel::warning,
-                                         std::string{operation} +
-                                             ": loading into a model that exists is deprecated; "
-                                             "use ServiceClient::" +
-                                             std::string{replacement});
+        impl->model->core().http().log(LogLevel::warning,
+                                       std::string{operation} +
+                                           ": loading into a model that exists is deprecated; "
+                                           "use ServiceClient::" +
+                                           std::string{replacement});
     }
-    return client::load_weights(
-        impl->runtime, impl->model, operation, impl->call,
-        client::trace_headers(impl->model->shared().http(), impl->propagator), std::move(path),
-        optimizer, std::move(token));
+    return client::load_weights(impl->runtime, impl->model, operation, impl->call,
+                                client::trace_headers(impl->model->core().http(), impl->propagator),
+                                std::move(path), optimizer, std::move(token));
 }
 
 Future<LoadResult> TrainingClient::load_state(std::string path,
@@ -358,7 +357,7 @@ Future<SamplingClient> TrainingClient::save_weights_and_get_sampling_client(
     }
     wire::SaveWeightsForSampler request;
     // Once for all repeats, so that these are the same request (R-TRAIN-62).
-    request.sampling_session_seq_id = impl_->model->shared().holder().next_sampling_session_seq();
+    request.sampling_session_seq_id = impl_->model->core().session().next_sampling_session_seq();
     auto saved = impl_->save_for_sampler(operation, std::move(request));
     return saved.then([impl = impl_, options = std::move(options)](wire::SavedForSampler answer) {
         if (!answer.sampling_session_id) {
@@ -380,7 +379,7 @@ Future<SamplingClient> TrainingClient::save_weights_and_get_sampling_client(
 Future<SamplingClient> TrainingClient::save_weights_and_get_sampling_client(
     std::string const& name) const {
     if (impl_ && !name.empty()) {
-        impl_->model->shared().http().log(
+        impl_->model->core().http().log(
             LogLevel::warning,
             "save_weights_and_get_sampling_client: a name is deprecated and has no effect");
     }
@@ -414,7 +413,7 @@ Future<ModelInfo> TrainingClient::get_info() const {
         return refused<ModelInfo>(*std::move(problem));
     }
     return client::ask_json<ModelInfo>(
-        impl_->runtime, impl_->model->shared_handle(), operation, "/api/v1/get_info",
+        impl_->runtime, impl_->model->core_handle(), operation, "/api/v1/get_info",
         wire::encode_get_info(impl_->model->id()), impl_->call, wire::decode_model_info);
 }
 

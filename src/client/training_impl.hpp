@@ -51,7 +51,7 @@ public:
                                                  bool optimizer, std::string token);
     [[nodiscard]] SamplingClient sampler(service::SamplerPlan plan) const {
         return SamplingClient{std::make_shared<SamplingClient::Impl>(
-            runtime, service::Sampler::make(model->shared_handle(), std::move(plan)), propagator)};
+            runtime, service::Sampler::make(model->core_handle(), std::move(plan)), propagator)};
     }
 
     Runtime const runtime;  // released last: as the last handle it ends the loop

@@ -145,7 +145,7 @@ Result<ForwardBackwardOutput> read_pass(service::TrainingModel const& model, std
         chunks.push_back(*std::move(chunk));
     }
     auto combined = service::combine(std::move(chunks));
-    auto& http = model.shared().http();
+    auto& http = model.core().http();
     for (auto& line : combined.warnings) {
         http.log(LogLevel::warning, std::string{name} + ": " + line);
     }

@@ -8,7 +8,7 @@
 namespace tinkxx::client {
 
 Future<wire::TrainingRun> get_training_run(Runtime const& runtime,
-                                           std::shared_ptr<service::SamplingShared> sessionless,
+                                           std::shared_ptr<service::ClientCore> sessionless,
                                            std::string const& run_id, service::Repeat repeat) {
     static constexpr std::string_view operation = "get_training_run";
     if (run_id.empty() || run_id.find_first_of("/?#") != std::string::npos) {
@@ -24,11 +24,11 @@ Future<wire::TrainingRun> get_training_run(Runtime const& runtime,
     auto future = promise.get_future();
     std::make_shared<RequestOperation<wire::TrainingRun>>(
         std::move(sessionless), nullptr, std::string{operation},
-        [path = "/api/v1/training_runs/" + run_id](service::SamplingShared& ready) {
+        [path = "/api/v1/training_runs/" + run_id](service::ClientCore& ready) {
             auto const& config = ready.http().config();
             auto order = get_order(ready.http(), path, Purpose::train);
             order.url = config.endpoint.url(path, config.query, {{"access_scope", "owned"}});
-            add_method(order, ready.holder().config().sdk_version, operation);
+            add_method(order, ready.session().config().sdk_version, operation);
             return order;
         },
         repeat,

@@ -3,7 +3,7 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/runtime.hpp>
 
-#include "service/sampling/sampling_shared.hpp"
+#include "service/core/client_core.hpp"
 #include "wire/training_run.hpp"
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace tinkxx::client {
 ///
 /// `repeat` is `once` for those who ask again anyway. Any thread.
 [[nodiscard]] Future<wire::TrainingRun> get_training_run(
-    Runtime const& runtime, std::shared_ptr<service::SamplingShared> sessionless,
+    Runtime const& runtime, std::shared_ptr<service::ClientCore> sessionless,
     std::string const& run_id, service::Repeat repeat);
 
 }  // namespace tinkxx::client

@@ -31,7 +31,7 @@ public:
         bool fits_old_members{true};
     };
 
-    CreateCall(Shared session, Order order, Promise<Model> promise)
+    CreateCall(Core session, Order order, Promise<Model> promise)
         : TrainingCall{session, order.operation, CallOptions{}},
           session_{std::move(session)},
           order_{std::move(order)},
@@ -44,23 +44,23 @@ public:
 
 private:
     void go() override {
-        shared().prepare();
+        core().prepare();
         // The same number when it is sent again: the server then knows it for the same model.
-        model_seq_ = shared().holder().next_model_seq();
+        model_seq_ = core().session().next_model_seq();
         send();
     }
     void send() {
-        members_ = shared().members();
+        members_ = core().members();
         service::PassPlan plan;
         plan.name = name();
-        plan.submits.push_back(order_.write(shared().holder().session_id(), model_seq_, members_));
+        plan.submits.push_back(order_.write(core().session().session_id(), model_seq_, members_));
         start(std::move(plan));
     }
     void on_refusal(Error const& error) override {
         if (error.http_status() == 422 && members_ == wire::Members::newest &&
             error.body().find("optimizer_config") != std::string_view::npos) {
             if (order_.fits_old_members) {
-                shared().only_old_members();
+                core().only_old_members();
                 return send();
             }
             auto details = error.details();
@@ -70,9 +70,9 @@ private:
         fail(named(error));
     }
     void on_pass(std::vector<service::FutureResult> results) override {
-        auto id = order_.read(results.front().view(), shared().holder().session_id(), model_seq_);
+        auto id = order_.read(results.front().view(), core().session().session_id(), model_seq_);
         if (!id) return unreadable(id.error());
-        shared().http().log(LogLevel::info, name() + ": model " + *id + " of " + order_.subject);
+        core().http().log(LogLevel::info, name() + ": model " + *id + " of " + order_.subject);
         auto model = std::make_shared<service::TrainingModel>(session_, *std::move(id),
                                                               std::move(order_.optimizer));
         leave();
@@ -83,7 +83,7 @@ private:
     service::QueueStateReporter& reporter() override { return reporter_; }
     std::string const& owner() const override { return order_.subject; }
 
-    Shared const session_;
+    Core const session_;
     Order order_;
     Promise<Model> promise_;
     service::QueueStateReporter reporter_{service::model_creation_queue};
@@ -91,7 +91,7 @@ private:
     wire::Members members_{wire::Members::newest};
 };
 
-Future<Model> start(Runtime const& runtime, Shared session, CreateCall::Order order) {
+Future<Model> start(Runtime const& runtime, Core session, CreateCall::Order order) {
     Promise<Model> promise{runtime};
     auto future = promise.get_future();
     std::make_shared<CreateCall>(std::move(session), std::move(order), std::move(promise))
@@ -100,7 +100,7 @@ Future<Model> start(Runtime const& runtime, Shared session, CreateCall::Order or
 }
 
 /// R-TRAIN-82: one request makes a model as its checkpoint was.
-Future<Model> load_new_model(Runtime const& runtime, Shared session, SavedModel saved,
+Future<Model> load_new_model(Runtime const& runtime, Core session, SavedModel saved,
                              std::string token) {
     CreateCall::Order order;
     order.operation = saved.operation;
@@ -162,7 +162,7 @@ Result<NewModel> model_for(SavedModel const& saved, WeightsInfo const& info) {
 
 }  // namespace
 
-Future<Model> create_model(Runtime const& runtime, Shared session, NewModel model) {
+Future<Model> create_model(Runtime const& runtime, Core session, NewModel model) {
     CreateCall::Order order;
     order.operation = model.operation;
     order.subject = model.base_model;
@@ -188,12 +188,12 @@ Future<Model> create_model(Runtime const& runtime, Shared session, NewModel mode
     return start(runtime, std::move(session), std::move(order));
 }
 
-Future<Model> create_model_from(Runtime const& runtime, Shared const& session, Shared const& lookup,
+Future<Model> create_model_from(Runtime const& runtime, Core const& session, Core const& lookup,
                                 SavedModel saved) {
     // The token of another owner travels as the service wants tokens: exchanged, if it has ours
     // exchanged (R-TRAIN-83).
-    auto const token_of = [](service::SamplingShared& core, std::string const& raw) {
-        auto const exchanged = core.holder().exchanged_token();
+    auto const token_of = [](service::ClientCore& core, std::string const& raw) {
+        auto const exchanged = core.session().exchanged_token();
         return !raw.empty() && exchanged ? *exchanged : raw;
     };
     struct Flags {
@@ -202,7 +202,7 @@ Future<Model> create_model_from(Runtime const& runtime, Shared const& session, S
     };
     auto ready = once_ready<Flags>(
         runtime, session, nullptr, saved.operation, [core = session.get()]() -> Result<Flags> {
-            auto const& flags = core->holder().flags();
+            auto const& flags = core->session().flags();
             return Flags{flags.create_model_via_load_weights, flags.pjwt_auth_enabled};
         });
     return ready.then([runtime, session, lookup, token_of,
@@ -230,10 +230,10 @@ Future<Model> create_model_from(Runtime const& runtime, Shared const& session, S
         auto looked_up = promise.get_future();
         std::make_shared<RequestOperation<Found>>(
             lookup, nullptr, saved.operation,
-            [path = saved.path](service::SamplingShared& core) {
+            [path = saved.path](service::ClientCore& core) {
                 auto order = post_order(core.http(), "/api/v1/weights_info",
                                         wire::encode_weights_info(path), Purpose::train);
-                add_method(order, core.holder().config().sdk_version,
+                add_method(order, core.session().config().sdk_version,
                            "get_weights_info_by_tinker_path");
                 return order;
             },

@@ -17,19 +17,19 @@
 
 namespace tinkxx::client {
 
-using Shared = std::shared_ptr<service::SamplingShared>;
+using Core = std::shared_ptr<service::ClientCore>;
 using Model = std::shared_ptr<service::TrainingModel>;
 
 /// Posts a JSON body and reads the JSON of the answer. Any thread.
 template <class T>
-[[nodiscard]] Future<T> ask_json(Runtime const& runtime, Shared shared, std::string_view name,
+[[nodiscard]] Future<T> ask_json(Runtime const& runtime, Core core, std::string_view name,
                                  std::string path, std::string body, CallOptions const& call,
                                  Result<T> (*decode)(std::string_view)) {
     Promise<T> promise{runtime};
     auto future = promise.get_future();
     auto const operation = std::make_shared<RequestOperation<T>>(
-        std::move(shared), nullptr, std::string{name},
-        [path = std::move(path), body = std::move(body)](service::SamplingShared& ready) {
+        std::move(core), nullptr, std::string{name},
+        [path = std::move(path), body = std::move(body)](service::ClientCore& ready) {
             return post_order(ready.http(), path, body, Purpose::train);
         },
         service::Repeat::submit_loop,
@@ -49,7 +49,7 @@ struct NewModel {
     OptimizerConfig optimizer{};
     std::optional<UserMetadata> user_metadata{};
 };
-[[nodiscard]] Future<Model> create_model(Runtime const& runtime, Shared session, NewModel model);
+[[nodiscard]] Future<Model> create_model(Runtime const& runtime, Core session, NewModel model);
 
 /// A model to be created from a checkpoint.
 struct SavedModel {
@@ -67,8 +67,8 @@ struct SavedModel {
 };
 /// `lookup` is where the checkpoint is looked up: a core without a session, with the token as its
 /// credential if there is one (R-TRAIN-83).
-[[nodiscard]] Future<Model> create_model_from(Runtime const& runtime, Shared const& session,
-                                              Shared const& lookup, SavedModel saved);
+[[nodiscard]] Future<Model> create_model_from(Runtime const& runtime, Core const& session,
+                                              Core const& lookup, SavedModel saved);
 
 /// Loads a checkpoint into a model. Any thread.
 [[nodiscard]] Future<LoadResult> load_weights(Runtime const& runtime, Model const& model,

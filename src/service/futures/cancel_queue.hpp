@@ -14,7 +14,7 @@
 namespace tinkxx::service {
 
 /// Tells the server which accepted samples nobody waits for any more (R-FUT-70 … R-FUT-72), in
-/// batches; per holder. Loop thread only; destroying it drops what was not sent.
+/// batches; per session. Loop thread only; destroying it drops what was not sent.
 class CancelQueue final : private Timer {
 public:
     using Flags = std::function<wire::DynamicFlags()>;

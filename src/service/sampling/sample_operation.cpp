@@ -246,7 +246,7 @@ void SampleOperation::on_sampler(Result<void> outcome) {
 void SampleOperation::on_entered() { attempt(); }
 
 void SampleOperation::attempt() {
-    if (sampler_->shared().ending()) return;
+    if (sampler_->core().ending()) return;
     ++attempt_;
     attempt_started_ = sampler_->scheduler().now();
     if (handler() != nullptr) handler()->progress(*this);
@@ -262,7 +262,7 @@ void SampleOperation::attempt() {
 }
 
 void SampleOperation::advance() {
-    auto& shared = sampler_->shared();
+    auto& shared = sampler_->core();
     if (shared.ending()) return;
     auto const now = shared.scheduler().now();
     switch (step_) {
@@ -314,7 +314,7 @@ void SampleOperation::advance() {
 }
 
 void SampleOperation::count_granted() {
-    auto& count = sampler_->shared().count();
+    auto& count = sampler_->core().count();
     if (dispatched_) {
         dispatched_->count = Permit{count};
     } else {
@@ -324,7 +324,7 @@ void SampleOperation::count_granted() {
 }
 
 void SampleOperation::on_other_permit() {
-    auto& shared = sampler_->shared();
+    auto& shared = sampler_->core();
     switch (step_) {
         case Step::count:
             count_granted();
@@ -342,7 +342,7 @@ void SampleOperation::on_other_permit() {
 }
 
 bool SampleOperation::encode() {
-    auto& shared = sampler_->shared();
+    auto& shared = sampler_->core();
     auto const members = shared.members();
     if (tail_ && tail_members_ == members) return true;
     tail_members_ = members;
@@ -372,7 +372,7 @@ void SampleOperation::encoded(std::shared_ptr<std::string const> tail) {
 
 void SampleOperation::submit() {
     if (auto const refusal = before_repeat()) return attempt_failed(named(*refusal));
-    auto& shared = sampler_->shared();
+    auto& shared = sampler_->core();
     auto order = shared.submit_order();
     if (auto const& metadata = order_.call().metadata; !metadata.empty()) {
         auto own = *order;
@@ -434,7 +434,7 @@ bool SampleOperation::allowed(RetryCount const& count, nanoseconds wait) {
 
 void SampleOperation::submitted(HttpResponse const& response) {
     // By the attempt that was accepted: the loop around it may have begun before the refusal.
-    sampler_->shared().gate().accepted(dispatched_->call()->sent_at());
+    sampler_->core().gate().accepted(dispatched_->call()->sent_at());
     auto answer = wire::decode_submitted(response.body);
     if (!answer) return attempt_failed(named(answer.error()));
     if (answer->result.empty()) return accepted(*std::move(answer));
@@ -448,7 +448,7 @@ void SampleOperation::submitted(HttpResponse const& response) {
 void SampleOperation::submit_failed(Error const& error) {
     auto const status = error.http_status().value_or(0);
     if (status == 429 || status == 402) return refused(error);
-    auto& shared = sampler_->shared();
+    auto& shared = sampler_->core();
     bool const stability = sampler_->record_stability_info();
     if (status == 422 && tail_members_ == wire::Members::newest && names_new_member(error.body())) {
         if (fits_old_members(order_.settings->options, stability)) {
@@ -467,7 +467,7 @@ void SampleOperation::submit_failed(Error const& error) {
 
 /// 429 and 402: the attempt goes on, with the same number, once the gate opens (R-SAMP-30, 52).
 void SampleOperation::refused(Error const& error) {
-    auto& shared = sampler_->shared();
+    auto& shared = sampler_->core();
     auto const now = shared.scheduler().now();
     auto const took = requests_ > 1 ? now - dispatched_->call()->sent_at() : nanoseconds::zero();
     bool const billing = error.http_status() == 402;
@@ -523,7 +523,7 @@ void SampleOperation::accepted(wire::Submitted submitted) {
 void SampleOperation::completed(Completed completed) { poll(completed.payload_bytes); }
 
 void SampleOperation::poll(std::int64_t known_bytes) {
-    auto& shared = sampler_->shared();
+    auto& shared = sampler_->core();
     FutureOrder order;
     order.request_id = dispatched_->request_id;
     order.request_type = "Sample";
@@ -565,7 +565,7 @@ void SampleOperation::retrieved(FutureResult result) {
 void SampleOperation::decode(FutureResult result) {
     if (result.size <= (result.protobuf ? decode_on_loop_bytes : decode_json_on_loop_bytes)) {
         auto response = decode_body(result.view(), result.protobuf);
-        sampler_->shared().http().give_text(std::move(result.body));
+        sampler_->core().http().give_text(std::move(result.body));
         return decoded(std::move(response), result.protobuf);
     }
     dispatched_->drop_request();
@@ -672,7 +672,7 @@ RetryVerdict SampleOperation::judge(Error& error) {
         RetryHandler::retryable(config(), error)) {
         error = BreakerGuard::stopped(named(*refusal), error);
     }
-    return handler()->judge(config(), error, count({}), sampler_->shared().chance());
+    return handler()->judge(config(), error, count({}), sampler_->core().chance());
 }
 
 void SampleOperation::on_time() {
@@ -798,7 +798,7 @@ void SampleOperation::on_standing() {
     auto const now = sampler_->scheduler().now();
     shown_since_ = now;
     if (!sampler_->wants_stages()) return;
-    sampler_->shared().tell_stage(status(now), sampler_->metadata(order_.call().metadata));
+    sampler_->core().tell_stage(status(now), sampler_->metadata(order_.call().metadata));
 }
 
 Stage SampleOperation::shown() const noexcept {
@@ -840,7 +840,7 @@ OperationStatus SampleOperation::status(TimePoint now) const {
     if (handler() != nullptr) {
         if (auto const stuck = handler()->stuck_at()) status.gives_up_in = *stuck - now;
     }
-    auto& shared = sampler_->shared();
+    auto& shared = sampler_->core();
     switch (stage_) {
         case Stage::starting:
         case Stage::creating_sampler:

@@ -3,7 +3,6 @@ target_sources(tinkxx PRIVATE
     service/sampling/place_wait.cpp
     service/sampling/sample_operation.cpp
     service/sampling/sampler.cpp
-    service/sampling/sampling_shared.cpp
     service/sampling/stall_reporter.cpp
     service/sampling/status_text.cpp
 )

@@ -1,7 +1,8 @@
 target_sources(tinkxx PRIVATE
     service/session/billing_pause.cpp
     service/session/heartbeat.cpp
-    service/session/holder.cpp
+    service/session/session.cpp
+    service/session/session_telemetry.cpp
     service/session/sampler_handle.cpp
     service/session/service_call.cpp
     service/session/service_context.cpp

@@ -31,7 +31,7 @@ struct TelemetryOptions {
     std::function<std::int64_t()> pid{};
 };
 
-/// Sends telemetry to the service: one per holder (R-TEL-01..43). Nothing here fails or delays
+/// Sends telemetry to the service: one per session (R-TEL-01..43). Nothing here fails or delays
 /// whoever reports.
 ///
 /// Loop thread only. Destroying it forgets all that is queued, and callbacks that wait. The

@@ -37,7 +37,7 @@ void Pass::start(PassPlan plan) {
 
 void Pass::on_turn() {
     waits_for_turn_ = false;
-    if (shared_->ending()) return;  // the end comes to everyone in turn
+    if (core_->ending()) return;  // the end comes to everyone in turn
     if (plan_.ticket) return settle();
     begin();
 }
@@ -52,7 +52,7 @@ void Pass::settle() {
         auto const judged = judgement(order);
         if (judged.repeat_if_seen) {
             Submission::Listener& listener = *this;
-            settling_ = std::make_unique<Submission>(*shared_, listener, 0, extras, plan_.breaker);
+            settling_ = std::make_unique<Submission>(*core_, listener, 0, extras, plan_.breaker);
             return settling_->settle(order, judged);
         }
         desk.settled(true);
@@ -70,7 +70,7 @@ void Pass::submit(std::size_t index) {
     if (!submissions_[index]) {
         Submission::Listener& listener = *this;
         submissions_[index] =
-            std::make_unique<Submission>(*shared_, listener, index, extras_, plan_.breaker);
+            std::make_unique<Submission>(*core_, listener, index, extras_, plan_.breaker);
     }
     auto& order = plan_.submits[index];
     if (plan_.encodings && plan_.recode && plan_.encodings->decided() &&
@@ -92,7 +92,7 @@ Submission::Judgement Pass::judgement(SubmitOrder const& order) const {
     made.plain_500_ends = tried && order.encoding == wire::Encoding::protobuf;
     bool const old =
         plan_.encodings->old_server() || (tried && order.encoding == wire::Encoding::json);
-    made.repeat_if_seen = !order.step || shared_->settings().repeat_steps.value_or(!old);
+    made.repeat_if_seen = !order.step || core_->settings().repeat_steps.value_or(!old);
     return made;
 }
 
@@ -105,7 +105,7 @@ void Pass::recode(std::size_t index, wire::Encoding encoding, std::optional<Erro
     if (plan_.ticket) job->seq_id = plan_.ticket.seq_id(index);
     job->recode = plan_.recode;
     recodings_.push_back(job);
-    auto& runtime = shared_->http().runtime();
+    auto& runtime = core_->http().runtime();
     runtime.run_callback(
         [job, core = runtime.shared_from_this()] {
             job->order.emplace(job->recode(job->index, job->encoding, job->seq_id));
@@ -127,14 +127,14 @@ void Pass::refuse_later(std::size_t index, Error const& error) {
     job->index = index;
     job->order.emplace(error);
     recodings_.push_back(job);
-    shared_->scheduler().post([job] {
+    core_->scheduler().post([job] {
         if (job->owner != nullptr) job->owner->recoded(*job);
     });
 }
 
 void Pass::recoded(Recoding& job) {
     std::erase_if(recodings_, [&job](auto const& each) { return each.get() == &job; });
-    if (shared_->ending()) return;
+    if (core_->ending()) return;
     if (!*job.order) {
         // What cannot be said in the other encoding was refused in the first.
         return fail(refusals_[job.index].value_or(job.order->error()));
@@ -152,9 +152,9 @@ void Pass::on_accepted(Submission& from) {
     auto& order = plan_.submits[from.index()];
     if (order.encoding && plan_.encodings->accepted(*order.encoding) &&
         order.encoding == wire::Encoding::json) {
-        shared_->http().log(LogLevel::info,
-                            "the server takes forward and backward passes as JSON only; they are "
-                            "sent so from here on");
+        core_->http().log(LogLevel::info,
+                          "the server takes forward and backward passes as JSON only; they are "
+                          "sent so from here on");
     }
     order = {};  // the body is not needed any more
     auto const next = order_->on_accepted();

@@ -61,8 +61,7 @@ public:
         ~Listener() = default;
     };
 
-    Pass(SamplingShared& shared, Listener& listener) noexcept
-        : shared_{&shared}, listener_{&listener} {}
+    Pass(ClientCore& core, Listener& listener) noexcept : core_{&core}, listener_{&listener} {}
     ~Pass() override { cancel(); }
 
     void start(PassPlan plan);
@@ -98,7 +97,7 @@ private:
     /// The submission that says most about where the pass stands, or null.
     [[nodiscard]] Submission const* shown() const noexcept;
 
-    SamplingShared* const shared_;
+    ClientCore* const core_;
     Pass::Listener* const listener_;
     PassPlan plan_{};
     std::shared_ptr<RequestExtras const> extras_{};

@@ -7,16 +7,16 @@
 
 namespace tinkxx::service {
 
-Submission::Submission(SamplingShared& shared, Listener& listener, std::size_t index,
+Submission::Submission(ClientCore& core, Listener& listener, std::size_t index,
                        std::shared_ptr<RequestExtras const> extras,
                        std::optional<CircuitBreaker> breaker)
-    : shared_{&shared},
+    : core_{&core},
       listener_{&listener},
       index_{index},
       extras_{std::move(extras)},
       breaker_{std::move(breaker)} {}
 
-Submission::~Submission() { shared_->scheduler().disarm(refused_); }
+Submission::~Submission() { core_->scheduler().disarm(refused_); }
 
 void Submission::start(SubmitOrder const& order, Judgement judgement) {
     permit_.release();
@@ -25,7 +25,7 @@ void Submission::start(SubmitOrder const& order, Judgement judgement) {
     judgement_ = judgement;
     request_type_ = order.request_type;
     protobuf_result_ = order.protobuf_result;
-    if (order.bytes > 0 && !shared_->forward_backward_bytes().acquire(*this, order.bytes)) {
+    if (order.bytes > 0 && !core_->forward_backward_bytes().acquire(*this, order.bytes)) {
         return listener_->on_standing();
     }
     on_permit();
@@ -69,18 +69,18 @@ void Submission::stop_waiting() noexcept {
 }
 
 void Submission::on_permit() {
-    if (order_.bytes > 0) permit_ = Permit{shared_->forward_backward_bytes(), order_.bytes};
-    if (shared_->ending()) return;  // the end comes to everyone in turn
+    if (order_.bytes > 0) permit_ = Permit{core_->forward_backward_bytes(), order_.bytes};
+    if (core_->ending()) return;  // the end comes to everyone in turn
     submit();
 }
 
 void Submission::submit() {
     refusal_ = guard_.enter(breaker_);
     if (refusal_) {  // told from the loop: the caller of `start` is not ready for an answer
-        auto& scheduler = shared_->scheduler();
+        auto& scheduler = core_->scheduler();
         return scheduler.arm(refused_, scheduler.now(), Precision::exact);
     }
-    auto& http = shared_->http();
+    auto& http = core_->http();
     HttpOrder order;
     order.operation = {
         .method = "POST", .path = std::string{order_.path}, .feature = std::string{order_.feature}};
@@ -104,9 +104,9 @@ void Submission::submit() {
     order.repeat_if_seen = judgement_.repeat_if_seen;
     order.metadata = extras_->metadata;
     order.secret = order_.secret;
-    started_ = shared_->scheduler().now();
+    started_ = core_->scheduler().now();
     ServiceCall::Listener& listener = *this;
-    request_.emplace<ServiceCall>(shared_->context(), listener)
+    request_.emplace<ServiceCall>(core_->context(), listener)
         .start(std::move(order), order_.repeat);
     listener_->on_standing();
 }
@@ -169,10 +169,10 @@ void Submission::poll() {
     order.request_id = request_id_;
     order.request_type = request_type_;
     order.protobuf_wanted = protobuf_result_;
-    order.submit_roundtrip = shared_->scheduler().now() - started_;
+    order.submit_roundtrip = core_->scheduler().now() - started_;
     order.extras = extras_;
     FuturePoll::Listener& listener = *this;
-    request_.emplace<FuturePoll>(shared_->futures(), listener).start(std::move(order));
+    request_.emplace<FuturePoll>(core_->futures(), listener).start(std::move(order));
 }
 
 void Submission::on_result(FutureResult result) {
@@ -207,7 +207,7 @@ void Submission::describe(OperationStatus& status, TimePoint now) const {
         status.attempt = call->standing().attempt;
         service::describe(status, *call, now);
     } else if (auto const* poll = std::get_if<FuturePoll>(&request_)) {
-        service::describe(status, *poll, shared_->http(), now);
+        service::describe(status, *poll, core_->http(), now);
     }
 }
 

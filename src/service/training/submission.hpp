@@ -5,9 +5,9 @@
 
 #include "service/alarm.hpp"
 #include "service/breaker/breaker_guard.hpp"
+#include "service/core/client_core.hpp"
 #include "service/futures/future_poll.hpp"
 #include "service/limits/permits.hpp"
-#include "service/sampling/sampling_shared.hpp"
 #include "service/session/service_call.hpp"
 #include "service/training/submit_order.hpp"
 
@@ -54,7 +54,7 @@ public:
         ~Listener() = default;
     };
 
-    Submission(SamplingShared& shared, Listener& listener, std::size_t index,
+    Submission(ClientCore& core, Listener& listener, std::size_t index,
                std::shared_ptr<RequestExtras const> extras, std::optional<CircuitBreaker> breaker);
     ~Submission();
 
@@ -96,7 +96,7 @@ private:
     void poll();
     [[nodiscard]] Fate fate_after(Error const& error) const noexcept;
 
-    SamplingShared* const shared_;
+    ClientCore* const core_;
     Submission::Listener* const listener_;
     std::size_t const index_;
     std::shared_ptr<RequestExtras const> const extras_;

@@ -55,7 +55,7 @@ TEST(SharedTransport, KeyTellsAccountsAndServicesApart) {
         options.api_key = std::move(api_key);
         auto const resolved =
             resolve(options, [](char const*) { return std::optional<std::string>{}; });
-        return transport_key(resolved, holder_config(resolved));
+        return transport_key(resolved, session_config(resolved));
     };
     auto const one = of("https://Host:443/", "tml-one");
     EXPECT_EQ(of("https://host", "tml-one"), one);

@@ -44,7 +44,7 @@ private:
     std::string name_;
 };
 
-/// A client as `SamplingShared` is one.
+/// A client as `ClientCore` is one.
 class Watched final : public StallReporter::Client {
 public:
     Watched(StallReporter& reporter, Scheduler& scheduler, std::string server,

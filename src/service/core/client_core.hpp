@@ -12,8 +12,8 @@
 #include "service/sampling/pending.hpp"
 #include "service/sampling/pending_bound.hpp"
 #include "service/sampling/stall_reporter.hpp"
-#include "service/session/holder.hpp"
-#include "service/telemetry/holder_telemetry.hpp"
+#include "service/session/session.hpp"
+#include "service/session/session_telemetry.hpp"
 #include "wire/sample.hpp"
 
 #include <chrono>
@@ -39,8 +39,8 @@ namespace tinkxx::service {
 
 class EncodingChoice;
 
-/// How a client wants to sample; what is empty is the server's choice, or the default.
-struct SamplingSettings {
+/// How a client wants its calls made; what is empty is the server's choice, or the default.
+struct CoreSettings {
     std::optional<std::int64_t> count{};
     std::optional<std::int64_t> throttled{};
     PollBackoff poll_backoff{};
@@ -68,34 +68,36 @@ struct SamplingSettings {
     std::optional<Runtime> runtime{};
 };
 
-/// What the samplers of one client share: the limits of dispatch, the gate, the budget for
-/// downloads, and the list of what is pending. Made on any thread, then for the loop thread only;
-/// held by `std::shared_ptr`.
-class SamplingShared final : public std::enable_shared_from_this<SamplingShared>,
-                             private HolderPart,
-                             private Timer,
-                             private StallReporter::Client {
+/// What all calls of one client share: the session, the limits of dispatch, the gate, the budget
+/// for downloads, and the list of what is pending. Made on any thread, then for the loop thread
+/// only; held by `std::shared_ptr`.
+class ClientCore final : public std::enable_shared_from_this<ClientCore>,
+                         private SessionPart,
+                         private Timer,
+                         private StallReporter::Client {
 public:
     static constexpr std::int64_t default_count = 400;     // R-SAMP-20
     static constexpr std::int64_t default_throttled = 10;  // R-SAMP-21
     static constexpr std::chrono::seconds between_reports{5};
 
-    /// When the last handle goes away, on whatever thread, the holder is closed on the loop, and
+    /// When the last handle goes away, on whatever thread, the session is closed on the loop, and
     /// what is left goes there too.
-    [[nodiscard]] static std::shared_ptr<SamplingShared> make(std::shared_ptr<Holder> holder,
-                                                              SamplingSettings settings);
-    ~SamplingShared() override;
-    SamplingShared(SamplingShared const&) = delete;
-    SamplingShared& operator=(SamplingShared const&) = delete;
+    [[nodiscard]] static std::shared_ptr<ClientCore> make(std::shared_ptr<Session> session,
+                                                          CoreSettings settings);
+    ~ClientCore() override;
+    ClientCore(ClientCore const&) = delete;
+    ClientCore& operator=(ClientCore const&) = delete;
 
     /// Any thread.
 
-    [[nodiscard]] Holder& holder() const noexcept { return *holder_; }
-    [[nodiscard]] std::shared_ptr<Holder> const& holder_handle() const noexcept { return holder_; }
-    [[nodiscard]] HttpContext& http() const noexcept { return holder_->http(); }
-    [[nodiscard]] ServiceContext& context() const noexcept { return holder_->context(); }
+    [[nodiscard]] Session& session() const noexcept { return *session_; }
+    [[nodiscard]] std::shared_ptr<Session> const& session_handle() const noexcept {
+        return session_;
+    }
+    [[nodiscard]] HttpContext& http() const noexcept { return session_->http(); }
+    [[nodiscard]] ServiceContext& context() const noexcept { return session_->context(); }
     [[nodiscard]] Scheduler& scheduler() const noexcept { return http().scheduler(); }
-    [[nodiscard]] SamplingSettings const& settings() const noexcept { return settings_; }
+    [[nodiscard]] CoreSettings const& settings() const noexcept { return settings_; }
     [[nodiscard]] PendingList& pending() noexcept { return pending_; }
     /// Any thread.
     [[nodiscard]] PendingBound& bound() const noexcept { return *bound_; }
@@ -106,12 +108,12 @@ public:
     /// With the client's, which give way, and the session's id.
     [[nodiscard]] Metadata metadata(Metadata call) const;
 
-    /// Joins the holder, to be told when it closes. Harmless to repeat.
+    /// Joins the session, to be told when it closes. Harmless to repeat.
     void attach();
     /// `listener` is told when the client closes, once, unless it is forgotten before.
     void listen(CloseListener& listener) noexcept { listeners_.add(listener); }
     void forget(CloseListener& listener) noexcept { listeners_.remove(listener); }
-    /// Once the holder is ready, which is when the limits are known. Harmless to repeat.
+    /// Once the session is ready, which is when the limits are known. Harmless to repeat.
     void prepare();
     /// What follows is there once prepared.
     [[nodiscard]] bool prepared() const noexcept { return limits_.has_value(); }
@@ -146,15 +148,15 @@ public:
     [[nodiscard]] bool ending() const noexcept { return ending_; }
     /// Why no operation can begin any more, or nothing.
     [[nodiscard]] std::optional<Error> refusal(std::string_view operation) const {
-        return holder_->refusal(operation);
+        return session_->refusal(operation);
     }
     [[nodiscard]] ServiceStatus status();
 
 private:
-    SamplingShared(std::shared_ptr<Holder> holder, SamplingSettings settings);
+    ClientCore(std::shared_ptr<Session> session, CoreSettings settings);
 
     struct Limits {
-        Limits(SamplingShared& shared, Holder& holder);
+        Limits(ClientCore& core, Session& session);
 
         CountLimit count;
         CountLimit throttled;
@@ -170,7 +172,7 @@ private:
         Random random;
     };
 
-    void on_holder_closing(bool finished) override;
+    void on_session_closing(bool finished) override;
     [[nodiscard]] std::size_t calls_under_way() const noexcept override {
         return pending_.awaited().count;
     }
@@ -181,14 +183,14 @@ private:
     StallReporter::Topic topic() const override;
     void warn(std::string const& line) override;
 
-    std::shared_ptr<Holder> const holder_;
-    SamplingSettings const settings_;
+    std::shared_ptr<Session> const session_;
+    CoreSettings const settings_;
     std::shared_ptr<PendingBound> const bound_;
     bool const wants_stages_;
     PendingList pending_;
     std::shared_ptr<StallReporter> stalls_{};  ///< null until something is pending
     CloseListeners listeners_{};
-    std::optional<HolderTelemetry> telemetry_{};
+    std::optional<SessionTelemetry> telemetry_{};
     std::optional<Limits> limits_{};
     wire::Members members_{wire::Members::newest};
     bool attached_{false};

@@ -1,4 +1,4 @@
-#include "service/session/holder.hpp"
+#include "service/session/session.hpp"
 
 #include "service/auth/process_runner.hpp"
 #include "unit/service/session/session_fixture.hpp"
@@ -41,7 +41,7 @@ struct Waiter final : ReadyWaiter {
 };
 
 struct Closed {
-    Holder::Done done() {
+    Session::Done done() {
         return [this](Result<void> got) {
             ++told;
             outcome = got;
@@ -65,9 +65,9 @@ struct EchoRunner final : ProcessRunner {
     std::vector<std::string> started{};
 };
 
-struct Part final : HolderPart {
-    void on_holder_ready() override { seen.emplace_back("ready"); }
-    void on_holder_closing(bool finished) override {
+struct Part final : SessionPart {
+    void on_session_ready() override { seen.emplace_back("ready"); }
+    void on_session_closing(bool finished) override {
         seen.emplace_back(finished ? "closing, finished" : "closing");
         if (then) then();
     }
@@ -84,17 +84,17 @@ struct Part final : HolderPart {
     bool at_once{true};
 };
 
-struct HolderTest : SessionFixture {
-    HolderTest() { config.sdk_version = "0.36.0"; }
-    ~HolderTest() override {
+struct SessionTest : SessionFixture {
+    SessionTest() { config.sdk_version = "0.36.0"; }
+    ~SessionTest() override {
         for (auto const& one : made) one->close({}, {});
         clock->advance(1min);
     }
 
-    std::shared_ptr<Holder> holder(HolderKind kind = HolderKind::session,
-                                   std::optional<SessionSnapshot> snapshot = {}) {
-        made.push_back(std::make_shared<Holder>(config, kind, runtime.core(), fake,
-                                                std::move(snapshot), runner));
+    std::shared_ptr<Session> session(SessionKind kind = SessionKind::session,
+                                     std::optional<SessionSnapshot> snapshot = {}) {
+        made.push_back(std::make_shared<Session>(config, kind, runtime.core(), fake,
+                                                 std::move(snapshot), runner));
         return made.back();
     }
     /// A server that answers everything.
@@ -106,9 +106,9 @@ struct HolderTest : SessionFixture {
         fake->on("POST", token_path).always({.body = R"({"jwt":")" + jwt(1000s) + R"("})"});
         fake->on("POST", finish_path).always({.status = 204});
     }
-    std::shared_ptr<Holder> ready(std::string const& flags = "{}") {
+    std::shared_ptr<Session> ready(std::string const& flags = "{}") {
         serve(flags);
-        auto one = holder();
+        auto one = session();
         Waiter waiter;
         one->when_ready(waiter);
         clock->run_ready();
@@ -128,20 +128,20 @@ struct HolderTest : SessionFixture {
         return all;
     }
 
-    HolderConfig config{.http = http_config(), .credentials = {.api_key = test_key}};
+    SessionConfig config{.http = http_config(), .credentials = {.api_key = test_key}};
     std::shared_ptr<EchoRunner> runner{std::make_shared<EchoRunner>(*clock)};
-    std::vector<std::shared_ptr<Holder>> made{};
+    std::vector<std::shared_ptr<Session>> made{};
 };
 
-TEST_F(HolderTest, DoesNothingUntilItIsStarted) {  // R-CONF-40
-    auto const one = holder();
+TEST_F(SessionTest, DoesNothingUntilItIsStarted) {  // R-CONF-40
+    auto const one = session();
     clock->advance(1h);
     EXPECT_EQ(fake->sent_count(), 0U);
     EXPECT_EQ(one->standing(), "not started");
     EXPECT_FALSE(one->ready());
 }
 
-TEST_F(HolderTest, StartsInOrder) {  // R-CONF-41, R-CONF-20, R-CONF-30, R-SESS-01
+TEST_F(SessionTest, StartsInOrder) {  // R-CONF-41, R-CONF-20, R-CONF-30, R-SESS-01
     config.tags = {"exp1"};
     config.user_metadata = {{"owner", "ada"}};
     config.project_id = "p-1";
@@ -164,9 +164,9 @@ TEST_F(HolderTest, StartsInOrder) {  // R-CONF-41, R-CONF-20, R-CONF-30, R-SESS-
     EXPECT_EQ(one->standing(), "");
 }
 
-TEST_F(HolderTest, WithoutASessionItStopsBeforeOneAndDoesNotRefresh) {  // R-CONF-41, R-CONF-31
+TEST_F(SessionTest, WithoutASessionItStopsBeforeOneAndDoesNotRefresh) {  // R-CONF-41, R-CONF-31
     serve();
-    auto const one = holder(HolderKind::sessionless);
+    auto const one = session(SessionKind::sessionless);
     one->start();
     clock->run_ready();
     EXPECT_TRUE(one->ready());
@@ -175,9 +175,9 @@ TEST_F(HolderTest, WithoutASessionItStopsBeforeOneAndDoesNotRefresh) {  // R-CON
     EXPECT_THAT(paths(), ElementsAre(config_path, dynamic_path));
 }
 
-TEST_F(HolderTest, TellsAllWhoWait) {  // R-CONF-40
+TEST_F(SessionTest, TellsAllWhoWait) {  // R-CONF-40
     serve();
-    auto const one = holder();
+    auto const one = session();
     Waiter first;
     Waiter second;
     Waiter gone;
@@ -199,10 +199,10 @@ TEST_F(HolderTest, TellsAllWhoWait) {  // R-CONF-40
     EXPECT_THAT(fake->sent(config_path), SizeIs(1)) << "built once";
 }
 
-TEST_F(HolderTest, AFailedStartFailsAllWhoWaitAndIsTriedAgain) {  // R-CONF-20
+TEST_F(SessionTest, AFailedStartFailsAllWhoWaitAndIsTriedAgain) {  // R-CONF-20
     fake->on("POST", config_path).reply({.status = 403, .body = "no"});
     serve();
-    auto const one = holder();
+    auto const one = session();
     Waiter first;
     Waiter second;
     one->when_ready(first);
@@ -216,10 +216,10 @@ TEST_F(HolderTest, AFailedStartFailsAllWhoWaitAndIsTriedAgain) {  // R-CONF-20
     EXPECT_EQ(again.told, 1);
 }
 
-TEST_F(HolderTest, ASecondTryGoesOnWhereTheFirstFailed) {  // R-CONF-20
+TEST_F(SessionTest, ASecondTryGoesOnWhereTheFirstFailed) {  // R-CONF-20
     fake->on("POST", session_path).reply({.status = 403, .body = "no project"});
     serve();
-    auto const one = holder();
+    auto const one = session();
     Waiter waiter;
     one->when_ready(waiter);
     clock->run_ready();
@@ -230,11 +230,11 @@ TEST_F(HolderTest, ASecondTryGoesOnWhereTheFirstFailed) {  // R-CONF-20
     EXPECT_THAT(paths(), ElementsAre(config_path, dynamic_path, session_path, session_path));
 }
 
-TEST_F(HolderTest, ConfigsAreFetchedInTheSubmitLoop) {         // R-CONF-20, R-CONF-30
+TEST_F(SessionTest, ConfigsAreFetchedInTheSubmitLoop) {        // R-CONF-20, R-CONF-30
     fake->on("POST", config_path).reply({.status = 503}, 11);  // all HTTP attempts of one round
     fake->on("POST", dynamic_path).reply({.status = 503}, 2);
     serve();
-    auto const one = holder();
+    auto const one = session();
     one->start();
     clock->advance(5min);
     EXPECT_TRUE(one->ready());
@@ -245,10 +245,10 @@ TEST_F(HolderTest, ConfigsAreFetchedInTheSubmitLoop) {         // R-CONF-20, R-C
     EXPECT_EQ(dynamic[2].at - dynamic[1].at, 2s);
 }
 
-TEST_F(HolderTest, CreatingTheSessionIsNotInTheSubmitLoop) {  // R-SESS-01
+TEST_F(SessionTest, CreatingTheSessionIsNotInTheSubmitLoop) {  // R-SESS-01
     fake->on("POST", session_path).reply({.status = 503}, 11);
     serve();
-    auto const one = holder();
+    auto const one = session();
     Waiter waiter;
     one->when_ready(waiter);
     clock->advance(5min);
@@ -256,7 +256,7 @@ TEST_F(HolderTest, CreatingTheSessionIsNotInTheSubmitLoop) {  // R-SESS-01
     EXPECT_THAT(fake->sent(session_path), SizeIs(11));
 }
 
-TEST_F(HolderTest, DoesWithoutConfigs) {  // R-CONF-20, R-CONF-30, R-CONF-21
+TEST_F(SessionTest, DoesWithoutConfigs) {  // R-CONF-20, R-CONF-30, R-CONF-21
     fake->on("POST", config_path).always({.status = 404, .body = "no"});
     fake->on("POST", dynamic_path).always({.status = 404, .body = "no"});
     auto const one = ready();
@@ -265,7 +265,7 @@ TEST_F(HolderTest, DoesWithoutConfigs) {  // R-CONF-20, R-CONF-30, R-CONF-21
     EXPECT_THAT(logged(LogLevel::debug), Contains(HasSubstr("no client config")));
 }
 
-TEST_F(HolderTest, TakesWhatTheServerSays) {  // R-CONF-21, R-CONF-22
+TEST_F(SessionTest, TakesWhatTheServerSays) {  // R-CONF-21, R-CONF-22
     auto const one = ready(R"({"sample_dispatch_bytes_semaphore_size":7,
         "inflight_response_bytes_semaphore_size":8,"sample_max_concurrent_requests":9,
         "sample_use_retrieve_futures":true,"sample_join_sampling_session":true,
@@ -283,7 +283,7 @@ TEST_F(HolderTest, TakesWhatTheServerSays) {  // R-CONF-21, R-CONF-22
     EXPECT_EQ(one->billing().limit(), 60s);
 }
 
-TEST_F(HolderTest, HasBaselinesForWhatTheServerLeavesOut) {  // R-CONF-22
+TEST_F(SessionTest, HasBaselinesForWhatTheServerLeavesOut) {  // R-CONF-22
     auto const one = ready();
     EXPECT_EQ(one->sample_bytes_budget(), 5 * 1024 * 1024);
     EXPECT_EQ(one->max_concurrent_samples(), 1000);
@@ -295,7 +295,7 @@ TEST_F(HolderTest, HasBaselinesForWhatTheServerLeavesOut) {  // R-CONF-22
     EXPECT_FALSE(one->join_sampling_session());
 }
 
-TEST_F(HolderTest, TheCallersChoiceStandsAboveTheServers) {  // R-CONF-22, R-CONF-24
+TEST_F(SessionTest, TheCallersChoiceStandsAboveTheServers) {  // R-CONF-22, R-CONF-24
     config.overrides = {.sample_bytes = 1,
                         .download_bytes = 2,
                         .chunk_items = 3,
@@ -314,7 +314,7 @@ TEST_F(HolderTest, TheCallersChoiceStandsAboveTheServers) {  // R-CONF-22, R-CON
     EXPECT_TRUE(one->join_sampling_session());
 }
 
-TEST_F(HolderTest, ExchangesItsKeyForATokenIfTheServerWantsThat) {  // R-AUTH-10, R-AUTH-17
+TEST_F(SessionTest, ExchangesItsKeyForATokenIfTheServerWantsThat) {  // R-AUTH-10, R-AUTH-17
     auto const one = ready(R"({"pjwt_auth_enabled":true})");
     EXPECT_THAT(paths(), ElementsAre(config_path, token_path, dynamic_path, session_path));
     auto const sent = fake->sent();
@@ -325,10 +325,10 @@ TEST_F(HolderTest, ExchangesItsKeyForATokenIfTheServerWantsThat) {  // R-AUTH-10
     EXPECT_EQ(*one->identity_token(), sent[2].header("x-api-key")) << "R-AUTH-30";
 }
 
-TEST_F(HolderTest, AKeyThatIsRefusedByTheExchangeIsTheAnswer) {  // R-AUTH-17
+TEST_F(SessionTest, AKeyThatIsRefusedByTheExchangeIsTheAnswer) {  // R-AUTH-17
     fake->on("POST", token_path).reply({.status = 401, .body = "bad key"});
     serve(R"({"pjwt_auth_enabled":true})");
-    auto const one = holder();
+    auto const one = session();
     Waiter waiter;
     one->when_ready(waiter);
     clock->advance(10min);
@@ -338,17 +338,17 @@ TEST_F(HolderTest, AKeyThatIsRefusedByTheExchangeIsTheAnswer) {  // R-AUTH-17
     EXPECT_THAT(fake->sent(dynamic_path), IsEmpty());
 }
 
-TEST_F(HolderTest, TheFirstExchangeIsInTheSubmitLoop) {  // R-AUTH-10
+TEST_F(SessionTest, TheFirstExchangeIsInTheSubmitLoop) {  // R-AUTH-10
     fake->on("POST", token_path).reply({.status = 503}, 11);
     serve(R"({"pjwt_auth_enabled":true})");
-    auto const one = holder();
+    auto const one = session();
     one->start();
     clock->advance(5min);
     EXPECT_TRUE(one->ready());
     EXPECT_THAT(fake->sent(token_path), SizeIs(12));
 }
 
-TEST_F(HolderTest, AsksTheCommandIfTheServerRequiresIt) {  // R-AUTH-21, R-AUTH-20
+TEST_F(SessionTest, AsksTheCommandIfTheServerRequiresIt) {  // R-AUTH-21, R-AUTH-20
     config.credentials.command = "print-key";
     auto const one =
         ready(R"({"pjwt_auth_enabled":true,"credential_default_source":"credential_cmd"})");
@@ -359,7 +359,7 @@ TEST_F(HolderTest, AsksTheCommandIfTheServerRequiresIt) {  // R-AUTH-21, R-AUTH-
     EXPECT_EQ(one->credential_identity(), test_key);
 }
 
-TEST_F(HolderTest, ACommandAloneServesTheConfigToo) {  // R-AUTH-23, R-CONF-11
+TEST_F(SessionTest, ACommandAloneServesTheConfigToo) {  // R-AUTH-23, R-CONF-11
     config.credentials = {.command = "print-key"};
     auto const one = ready(R"({"pjwt_auth_enabled":true})");
     EXPECT_EQ(fake->sent().at(0).header("x-api-key"), "tml-from-cmd");
@@ -367,10 +367,10 @@ TEST_F(HolderTest, ACommandAloneServesTheConfigToo) {  // R-AUTH-23, R-CONF-11
     EXPECT_EQ(one->credential_identity(), "print-key");
 }
 
-TEST_F(HolderTest, ACommandAloneIsNotEnoughWithoutTheExchange) {  // R-AUTH-22, R-AUTH-23
+TEST_F(SessionTest, ACommandAloneIsNotEnoughWithoutTheExchange) {  // R-AUTH-22, R-AUTH-23
     config.credentials = {.command = "print-key"};
     serve();
-    auto const one = holder();
+    auto const one = session();
     Waiter waiter;
     one->when_ready(waiter);
     clock->run_ready();
@@ -379,9 +379,9 @@ TEST_F(HolderTest, ACommandAloneIsNotEnoughWithoutTheExchange) {  // R-AUTH-22, 
     EXPECT_THAT(paths(), ElementsAre(config_path));
 }
 
-TEST_F(HolderTest, WithoutACredentialNothingIsSent) {  // R-CONF-05
+TEST_F(SessionTest, WithoutACredentialNothingIsSent) {  // R-CONF-05
     config.credentials = {};
-    auto const one = holder();
+    auto const one = session();
     Waiter waiter;
     one->when_ready(waiter);
     EXPECT_EQ(waiter.told, 0);
@@ -390,7 +390,7 @@ TEST_F(HolderTest, WithoutACredentialNothingIsSent) {  // R-CONF-05
     EXPECT_EQ(fake->sent_count(), 0U);
 }
 
-TEST_F(HolderTest, LogsWhatTheServerSaysAboutTheSession) {  // R-SESS-02
+TEST_F(SessionTest, LogsWhatTheServerSaysAboutTheSession) {  // R-SESS-02
     fake->on("POST", session_path)
         .reply(
             {.body = R"({"session_id":"s-1","info_message":"hello","warning_message":"old\nclient",
@@ -402,8 +402,8 @@ TEST_F(HolderTest, LogsWhatTheServerSaysAboutTheSession) {  // R-SESS-02
     EXPECT_THAT(logged(LogLevel::error), ElementsAre("quota"));
 }
 
-TEST_F(HolderTest, NumbersWhatIsMadeInIt) {  // R-SESS-03, R-SESS-04
-    auto const one = holder();
+TEST_F(SessionTest, NumbersWhatIsMadeInIt) {  // R-SESS-03, R-SESS-04
+    auto const one = session();
     for (std::int64_t i = 0; i < 3; ++i) {
         EXPECT_EQ(one->next_model_seq(), i);
         EXPECT_EQ(one->next_sampling_session_seq(), i);
@@ -411,7 +411,7 @@ TEST_F(HolderTest, NumbersWhatIsMadeInIt) {  // R-SESS-03, R-SESS-04
     }
 }
 
-TEST_F(HolderTest, BeatsForItsSession) {  // R-SESS-10
+TEST_F(SessionTest, BeatsForItsSession) {  // R-SESS-10
     (void)ready();
     clock->advance(10s - 1ns);
     EXPECT_THAT(fake->sent(heartbeat_path), IsEmpty());
@@ -426,7 +426,7 @@ TEST_F(HolderTest, BeatsForItsSession) {  // R-SESS-10
     EXPECT_THAT(fake->sent(heartbeat_path), SizeIs(6));
 }
 
-TEST_F(HolderTest, BeatsAreNotRepeatedAndWarnWhenAllFail) {  // R-SESS-10, R-SESS-11
+TEST_F(SessionTest, BeatsAreNotRepeatedAndWarnWhenAllFail) {  // R-SESS-10, R-SESS-11
     fake->on("POST", heartbeat_path).always({.status = 503, .body = "down"});
     (void)ready();
     clock->advance(120s);
@@ -436,7 +436,7 @@ TEST_F(HolderTest, BeatsAreNotRepeatedAndWarnWhenAllFail) {  // R-SESS-10, R-SES
     EXPECT_THAT(logged(LogLevel::warning), ElementsAre(HasSubstr("130 s"), HasSubstr("140 s")));
 }
 
-TEST_F(HolderTest, StopsBeatingForASessionThatHasFinished) {  // R-SESS-14
+TEST_F(SessionTest, StopsBeatingForASessionThatHasFinished) {  // R-SESS-14
     fake->on("POST", heartbeat_path).always({.status = 410, .body = "finished"});
     (void)ready();
     clock->advance(10min);
@@ -445,7 +445,7 @@ TEST_F(HolderTest, StopsBeatingForASessionThatHasFinished) {  // R-SESS-14
     EXPECT_THAT(logged(LogLevel::info), Contains(HasSubstr("has finished")));
 }
 
-TEST_F(HolderTest, FetchesTheDynamicConfigAgainAndAgain) {  // R-CONF-31, R-CONF-32
+TEST_F(SessionTest, FetchesTheDynamicConfigAgainAndAgain) {  // R-CONF-31, R-CONF-32
     fake->on("POST", dynamic_path)
         .reply({.body = "{}"})
         .reply({.body = R"({"refresh_interval_sec":3,"sample_cancel_enabled":true,
@@ -475,12 +475,12 @@ TEST_F(HolderTest, FetchesTheDynamicConfigAgainAndAgain) {  // R-CONF-31, R-CONF
     EXPECT_FALSE(one->dynamic().sample_cancel_enabled);
 }
 
-TEST_F(HolderTest, AShadowGoesOnFromASnapshot) {  // R-SESS-31, R-AUTH-18, R-CONF-31
+TEST_F(SessionTest, AShadowGoesOnFromASnapshot) {  // R-SESS-31, R-AUTH-18, R-CONF-31
     serve();
     SessionSnapshot const snapshot{.session_id = "s-1",
                                    .flags = {.pjwt_auth_enabled = true},
                                    .dynamic = {.refresh_interval_sec = 50s}};
-    auto const one = holder(HolderKind::shadow, snapshot);
+    auto const one = session(SessionKind::shadow, snapshot);
     Waiter waiter;
     one->when_ready(waiter);
     EXPECT_EQ(waiter.told, 0);
@@ -495,10 +495,10 @@ TEST_F(HolderTest, AShadowGoesOnFromASnapshot) {  // R-SESS-31, R-AUTH-18, R-CON
     EXPECT_EQ(one->snapshot().session_id, "s-1");
 }
 
-TEST_F(HolderTest, SaysWhereItStands) {
+TEST_F(SessionTest, SaysWhereItStands) {
     fake->on("POST", config_path).always({.status = 503, .body = "busy"});
     config.http.max_retries = 0;
-    auto const one = holder();
+    auto const one = session();
     one->start();
     EXPECT_THAT(one->standing(), HasSubstr("client config: waiting for an answer"));
     clock->advance(1s);
@@ -507,7 +507,7 @@ TEST_F(HolderTest, SaysWhereItStands) {
     EXPECT_THAT(one->standing(), HasSubstr("busy"));
 }
 
-TEST_F(HolderTest, ClosesInOrder) {  // R-SESS-24, R-SESS-22
+TEST_F(SessionTest, ClosesInOrder) {  // R-SESS-24, R-SESS-22
     auto const one = ready();
     Part part;
     one->add(part);
@@ -534,7 +534,7 @@ TEST_F(HolderTest, ClosesInOrder) {  // R-SESS-24, R-SESS-22
     one->remove(part);
 }
 
-TEST_F(HolderTest, PlainClosesTellTheServerNothing) {  // R-SESS-23, R-SESS-20
+TEST_F(SessionTest, PlainClosesTellTheServerNothing) {  // R-SESS-23, R-SESS-20
     auto const one = ready();
     auto const before = fake->sent_count();
     Closed closed;
@@ -546,7 +546,7 @@ TEST_F(HolderTest, PlainClosesTellTheServerNothing) {  // R-SESS-23, R-SESS-20
     EXPECT_EQ(clock->pending_timers(), 0U);
 }
 
-TEST_F(HolderTest, NothingIsRenewedAfterAClose) {  // R-AUTH-16, R-SESS-20
+TEST_F(SessionTest, NothingIsRenewedAfterAClose) {  // R-AUTH-16, R-SESS-20
     auto const one = ready(R"({"pjwt_auth_enabled":true})");
     auto const before = fake->sent_count();
     one->close({}, {});
@@ -555,7 +555,7 @@ TEST_F(HolderTest, NothingIsRenewedAfterAClose) {  // R-AUTH-16, R-SESS-20
     EXPECT_EQ(clock->pending_timers(), 0U);
 }
 
-TEST_F(HolderTest, AHeartbeatUnderWayEndsWithTheClose) {  // R-SESS-20
+TEST_F(SessionTest, AHeartbeatUnderWayEndsWithTheClose) {  // R-SESS-20
     fake->on("POST", heartbeat_path).hold();
     auto const one = ready();
     clock->advance(10s);
@@ -563,7 +563,7 @@ TEST_F(HolderTest, AHeartbeatUnderWayEndsWithTheClose) {  // R-SESS-20
     EXPECT_EQ(fake->open_count(), 0U);
 }
 
-TEST_F(HolderTest, AFinishThatFailsIsReportedAfterTheCleanUp) {  // R-SESS-22
+TEST_F(SessionTest, AFinishThatFailsIsReportedAfterTheCleanUp) {  // R-SESS-22
     fake->on("POST", finish_path).always({.status = 403, .body = "not yours"});
     auto const one = ready();
     Part part;
@@ -577,7 +577,7 @@ TEST_F(HolderTest, AFinishThatFailsIsReportedAfterTheCleanUp) {  // R-SESS-22
     one->remove(part);
 }
 
-TEST_F(HolderTest, AServerThatCannotFinishIsNoFailure) {  // R-SESS-22
+TEST_F(SessionTest, AServerThatCannotFinishIsNoFailure) {  // R-SESS-22
     for (int const status : {404, 405}) {
         fake->on("POST", finish_path).reply({.status = status, .body = "x"});
         auto const one = ready();
@@ -590,7 +590,7 @@ TEST_F(HolderTest, AServerThatCannotFinishIsNoFailure) {  // R-SESS-22
     }
 }
 
-TEST_F(HolderTest, FinishesAreInTheSubmitLoop) {  // R-SESS-22
+TEST_F(SessionTest, FinishesAreInTheSubmitLoop) {  // R-SESS-22
     fake->on("POST", finish_path).reply({.status = 503}, 11);
     auto const one = ready();
     Closed closed;
@@ -601,14 +601,14 @@ TEST_F(HolderTest, FinishesAreInTheSubmitLoop) {  // R-SESS-22
     EXPECT_THAT(fake->sent(finish_path), SizeIs(12));
 }
 
-TEST_F(HolderTest, WithoutASessionThereIsNothingToFinish) {  // R-SESS-22
+TEST_F(SessionTest, WithoutASessionThereIsNothingToFinish) {  // R-SESS-22
     serve();
-    auto const never_started = holder();
+    auto const never_started = session();
     Closed closed;
     never_started->close(Finish{}, closed.done());
     clock->run_ready();
     EXPECT_EQ(closed.told, 1);
-    auto const lookups = holder(HolderKind::sessionless);
+    auto const lookups = session(SessionKind::sessionless);
     lookups->start();
     clock->run_ready();
     lookups->close(Finish{}, closed.done());
@@ -617,7 +617,7 @@ TEST_F(HolderTest, WithoutASessionThereIsNothingToFinish) {  // R-SESS-22
     EXPECT_THAT(fake->sent(finish_path), IsEmpty());
 }
 
-TEST_F(HolderTest, ASecondCloseDoesNothing) {  // R-SESS-20, R-SESS-22
+TEST_F(SessionTest, ASecondCloseDoesNothing) {  // R-SESS-20, R-SESS-22
     fake->on("POST", finish_path).reply({.status = 403, .body = "x"}).hold();
     auto const one = ready();
     Closed first;
@@ -636,7 +636,7 @@ TEST_F(HolderTest, ASecondCloseDoesNothing) {  // R-SESS-20, R-SESS-22
     EXPECT_THAT(fake->sent(finish_path), SizeIs(1));
 }
 
-TEST_F(HolderTest, ADrainThatDoesNotEndIsLeftBehind) {  // R-SESS-24, R-TEL-41
+TEST_F(SessionTest, ADrainThatDoesNotEndIsLeftBehind) {  // R-SESS-24, R-TEL-41
     auto const one = ready();
     Part part;
     part.at_once = false;
@@ -652,7 +652,7 @@ TEST_F(HolderTest, ADrainThatDoesNotEndIsLeftBehind) {  // R-SESS-24, R-TEL-41
     one->remove(part);
 }
 
-TEST_F(HolderTest, PartsMayGoAwayWhileTheyAreTold) {
+TEST_F(SessionTest, PartsMayGoAwayWhileTheyAreTold) {
     auto const one = ready();
     Part first;
     auto second = std::make_unique<Part>();
@@ -670,9 +670,9 @@ TEST_F(HolderTest, PartsMayGoAwayWhileTheyAreTold) {
     EXPECT_THAT(first.seen, ElementsAre("closing"));
 }
 
-TEST_F(HolderTest, TellsItsPartsThatItIsReady) {  // R-CONF-41
+TEST_F(SessionTest, TellsItsPartsThatItIsReady) {  // R-CONF-41
     serve();
-    auto const one = holder();
+    auto const one = session();
     Part part;
     one->add(part);
     one->start();
@@ -682,9 +682,9 @@ TEST_F(HolderTest, TellsItsPartsThatItIsReady) {  // R-CONF-41
     one->remove(part);
 }
 
-TEST_F(HolderTest, ACloseEndsAStartUpUnderWay) {  // R-SESS-21
+TEST_F(SessionTest, ACloseEndsAStartUpUnderWay) {  // R-SESS-21
     fake->on("POST", config_path).hold();
-    auto const one = holder();
+    auto const one = session();
     Waiter waiter;
     one->when_ready(waiter);
     clock->run_ready();
@@ -697,7 +697,7 @@ TEST_F(HolderTest, ACloseEndsAStartUpUnderWay) {  // R-SESS-21
     EXPECT_EQ(fake->open_count(), 0U);
 }
 
-TEST_F(HolderTest, LaterCallsAreRefused) {  // R-CONF-45
+TEST_F(SessionTest, LaterCallsAreRefused) {  // R-CONF-45
     auto const one = ready();
     EXPECT_FALSE(one->refusal("sample"));
     one->close({}, {});
@@ -715,19 +715,19 @@ TEST_F(HolderTest, LaterCallsAreRefused) {  // R-CONF-45
     EXPECT_EQ(one->standing(), "closed");
 }
 
-TEST_F(HolderTest, SharedLimitsGoByServiceAndAccount) {  // R-CONF-11, R-CONF-10
-    auto const one = holder();
+TEST_F(SessionTest, SharedLimitsGoByServiceAndAccount) {  // R-CONF-11, R-CONF-10
+    auto const one = session();
     config.http = http_config("HTTP://HOST:8000/");
-    auto const same = holder();
+    auto const same = session();
     config.credentials.api_key = "tml-other";
-    auto const other = holder();
+    auto const other = session();
     EXPECT_EQ(one->endpoint_key(), same->endpoint_key());
     EXPECT_EQ(one->credential_identity(), same->credential_identity());
     EXPECT_NE(one->credential_identity(), other->credential_identity());
 }
 
-TEST_F(HolderTest, StaysWhileItsSessionDoes) {
-    std::weak_ptr<Holder> weak = ready();
+TEST_F(SessionTest, StaysWhileItsSessionDoes) {
+    std::weak_ptr<Session> weak = ready();
     made.clear();
     clock->advance(30s);
     ASSERT_FALSE(weak.expired()) << "who forgets to close it leaks nothing but time";
@@ -735,9 +735,9 @@ TEST_F(HolderTest, StaysWhileItsSessionDoes) {
     EXPECT_TRUE(weak.expired());
 }
 
-TEST_F(HolderTest, TheEndOfTheRuntimeEndsAStartUp) {  // R-SESS-21
+TEST_F(SessionTest, TheEndOfTheRuntimeEndsAStartUp) {  // R-SESS-21
     fake->on("POST", config_path).hold();
-    std::weak_ptr<Holder> const weak = holder();
+    std::weak_ptr<Session> const weak = session();
     Waiter waiter;
     made.back()->when_ready(waiter);
     made.clear();
@@ -748,10 +748,10 @@ TEST_F(HolderTest, TheEndOfTheRuntimeEndsAStartUp) {  // R-SESS-21
     EXPECT_TRUE(weak.expired());
 }
 
-TEST_F(HolderTest, TheEndOfTheRuntimeEndsASubmitLoop) {  // R-SESS-21
+TEST_F(SessionTest, TheEndOfTheRuntimeEndsASubmitLoop) {  // R-SESS-21
     config.http.max_retries = 0;
     fake->on("POST", config_path).always({.status = 503});
-    std::weak_ptr<Holder> const weak = holder();
+    std::weak_ptr<Session> const weak = session();
     Waiter waiter;
     made.back()->when_ready(waiter);
     made.clear();
@@ -761,9 +761,9 @@ TEST_F(HolderTest, TheEndOfTheRuntimeEndsASubmitLoop) {  // R-SESS-21
     EXPECT_TRUE(weak.expired());
 }
 
-TEST_F(HolderTest, TheEndOfTheRuntimeEndsAReadyHolderAndACloseUnderWay) {  // R-SESS-21
+TEST_F(SessionTest, TheEndOfTheRuntimeEndsAReadySessionAndACloseUnderWay) {  // R-SESS-21
     fake->on("POST", finish_path).hold();
-    std::weak_ptr<Holder> weak = ready();
+    std::weak_ptr<Session> weak = ready();
     made.clear();
     Closed closed;
     weak.lock()->close(Finish{}, closed.done());

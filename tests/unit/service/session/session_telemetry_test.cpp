@@ -1,4 +1,4 @@
-#include "service/telemetry/holder_telemetry.hpp"
+#include "service/session/session_telemetry.hpp"
 
 #include "unit/service/session/session_fixture.hpp"
 
@@ -16,8 +16,8 @@ using ::testing::StartsWith;
 
 constexpr auto telemetry_path = "/api/v1/telemetry";
 
-struct HolderTelemetryTest : SessionFixture {
-    HolderTelemetryTest() {
+struct SessionTelemetryTest : SessionFixture {
+    SessionTelemetryTest() {
         config.sdk_version = "0.36.0";
         fake->on("POST", "/api/v1/client/*").always({.body = "{}"});
         fake->on("POST", "/api/v1/create_session").always({.body = R"({"session_id":"s-1"})"});
@@ -27,19 +27,19 @@ struct HolderTelemetryTest : SessionFixture {
             return Reply{.body = R"({"status":"accepted"})"};
         });
     }
-    ~HolderTelemetryTest() override {
-        if (holder) holder->close({}, {});
+    ~SessionTelemetryTest() override {
+        if (session) session->close({}, {});
         clock->advance(1min);
     }
 
-    /// A holder with its telemetry, ready.
-    Holder& ready(HolderKind kind = HolderKind::session) {
-        holder = std::make_shared<Holder>(config, kind, runtime.core(), fake);
-        telemetry.emplace(*holder);
-        holder->start();
+    /// A session with its telemetry, ready.
+    Session& ready(SessionKind kind = SessionKind::session) {
+        session = std::make_shared<Session>(config, kind, runtime.core(), fake);
+        telemetry.emplace(*session);
+        session->start();
         clock->run_ready();
-        EXPECT_TRUE(holder->ready());
-        return *holder;
+        EXPECT_TRUE(session->ready());
+        return *session;
     }
     [[nodiscard]] std::vector<std::string> kinds() const {
         std::vector<std::string> all;
@@ -57,12 +57,12 @@ struct HolderTelemetryTest : SessionFixture {
     }
 
     bool answers{true};
-    HolderConfig config{.http = http_config(), .credentials = {.api_key = test_key}};
-    std::shared_ptr<Holder> holder{};
-    std::optional<HolderTelemetry> telemetry{};
+    SessionConfig config{.http = http_config(), .credentials = {.api_key = test_key}};
+    std::shared_ptr<Session> session{};
+    std::optional<SessionTelemetry> telemetry{};
 };
 
-TEST_F(HolderTelemetryTest, StartsWithTheSession) {  // R-TEL-40, R-CONF-41
+TEST_F(SessionTelemetryTest, StartsWithTheSession) {  // R-TEL-40, R-CONF-41
     auto& one = ready();
     EXPECT_NE(one.telemetry(), nullptr);
     EXPECT_EQ(telemetry->queued(), 1U);
@@ -71,8 +71,8 @@ TEST_F(HolderTelemetryTest, StartsWithTheSession) {  // R-TEL-40, R-CONF-41
     EXPECT_EQ(session_id(), "s-1");
 }
 
-TEST_F(HolderTelemetryTest, HasAMadeUpIdWithoutASession) {  // R-TEL-40
-    auto& one = ready(HolderKind::sessionless);
+TEST_F(SessionTelemetryTest, HasAMadeUpIdWithoutASession) {  // R-TEL-40
+    auto& one = ready(SessionKind::sessionless);
     ASSERT_NE(one.telemetry(), nullptr);
     one.telemetry()->event("e", Severity::info, {});
     clock->advance(10s);
@@ -80,7 +80,7 @@ TEST_F(HolderTelemetryTest, HasAMadeUpIdWithoutASession) {  // R-TEL-40
     EXPECT_THAT(session_id(), StartsWith("sessionless-"));
 }
 
-TEST_F(HolderTelemetryTest, IsNotThereForThoseWhoOptOut) {  // R-TEL-42
+TEST_F(SessionTelemetryTest, IsNotThereForThoseWhoOptOut) {  // R-TEL-42
     config.telemetry = false;
     auto& one = ready();
     EXPECT_EQ(one.telemetry(), nullptr) << "hooks have nobody to tell";
@@ -92,7 +92,7 @@ TEST_F(HolderTelemetryTest, IsNotThereForThoseWhoOptOut) {  // R-TEL-42
     EXPECT_THAT(fake->sent(telemetry_path), IsEmpty());
 }
 
-TEST_F(HolderTelemetryTest, SaysGoodbyeWhenTheHolderCloses) {  // R-TEL-41, R-SESS-24
+TEST_F(SessionTelemetryTest, SaysGoodbyeWhenTheSessionCloses) {  // R-TEL-41, R-SESS-24
     auto& one = ready();
     bool closed = false;
     one.close({}, [&](Result<void>) { closed = true; });
@@ -101,7 +101,7 @@ TEST_F(HolderTelemetryTest, SaysGoodbyeWhenTheHolderCloses) {  // R-TEL-41, R-SE
     EXPECT_THAT(kinds(), ElementsAre("SESSION_START", "SESSION_END"));
 }
 
-TEST_F(HolderTelemetryTest, HoldsUpACloseForFiveSecondsAtMost) {  // R-TEL-41, R-TEL-43
+TEST_F(SessionTelemetryTest, HoldsUpACloseForFiveSecondsAtMost) {  // R-TEL-41, R-TEL-43
     answers = false;
     auto& one = ready();
     bool closed = false;
@@ -135,7 +135,7 @@ private:
     ManualClock& clock_;
 };
 
-TEST_F(HolderTelemetryTest, ThatCannotBeStartedOnlyWarns) {  // R-TEL-23
+TEST_F(SessionTelemetryTest, ThatCannotBeStartedOnlyWarns) {  // R-TEL-23
     runtime = Runtime{
         RuntimeOptions{.threads = 0, .scheduler = std::make_shared<NoTelemetryEntropy>(*clock)}};
     auto& one = ready();
@@ -150,7 +150,7 @@ TEST_F(HolderTelemetryTest, ThatCannotBeStartedOnlyWarns) {  // R-TEL-23
     EXPECT_THAT(fake->sent(telemetry_path), IsEmpty());
 }
 
-TEST_F(HolderTelemetryTest, TakesItsIntervalFromTheOptions) {  // R-TEST-02
+TEST_F(SessionTelemetryTest, TakesItsIntervalFromTheOptions) {  // R-TEST-02
     config.intervals.telemetry_flush = 50ms;
     ready();
     clock->advance(50ms);

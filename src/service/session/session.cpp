@@ -1,9 +1,9 @@
-#include "service/session/holder.hpp"
+#include "service/session/session.hpp"
 
 #include "service/auth/command_credential.hpp"
-#include "service/auth/holder_credential.hpp"
 #include "service/auth/identity.hpp"
 #include "service/auth/process_runner.hpp"
+#include "service/auth/session_credential.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -35,7 +35,7 @@ private:
     Result<Credential> answer_;
 };
 
-wire::CreateSession session_request(HolderConfig const& config) {
+wire::CreateSession session_request(SessionConfig const& config) {
     return {.tags = config.tags,
             .user_metadata = config.user_metadata,
             .sdk_version = config.sdk_version,
@@ -51,20 +51,21 @@ std::string configured_identity(CredentialConfig const& config) {
 }  // namespace
 
 /// Beats for the session until that ends (R-SESS-10).
-class Holder::Beat final : private HttpCall::Listener, private Timer {
+class Session::Beat final : private HttpCall::Listener, private Timer {
 public:
-    explicit Beat(Holder& holder)
-        : holder_{&holder},
-          machine_{holder.session_id(), holder.config_.intervals, holder.http_->scheduler().now()},
-          call_{*holder.http_, *this} {
+    explicit Beat(Session& session)
+        : session_{&session},
+          machine_{session.session_id(), session.config_.intervals,
+                   session.http_->scheduler().now()},
+          call_{*session.http_, *this} {
         arm(machine_.first());
     }
 
 private:
     void on_time() override {
         auto order =
-            holder_->order(heartbeat_path, wire::encode_session_heartbeat(holder_->session_id()),
-                           Purpose::session);
+            session_->order(heartbeat_path, wire::encode_session_heartbeat(session_->session_id()),
+                            Purpose::session);
         order.timeouts = each(heartbeat_timeout);
         order.max_retries = 0;
         machine_.on_sent(scheduler().now());
@@ -76,27 +77,27 @@ private:
     void on_error(Error error) override { follow(machine_.on_error(error, scheduler().now())); }
 
     void follow(Heartbeat::Next next) {
-        if (!next.line.empty()) holder_->http_->log(next.level, std::move(next.line));
+        if (!next.line.empty()) session_->http_->log(next.level, std::move(next.line));
         if (next.at) arm(*next.at);
     }
     void arm(TimePoint when) { scheduler().arm(*this, when, Precision::coarse); }
-    [[nodiscard]] Scheduler& scheduler() const { return holder_->http_->scheduler(); }
+    [[nodiscard]] Scheduler& scheduler() const { return session_->http_->scheduler(); }
 
-    Holder* holder_;
+    Session* session_;
     Heartbeat machine_;
     HttpCall call_;
 };
 
 /// Fetches the dynamic config again and again (R-CONF-31).
-class Holder::Refresh final : private HttpCall::Listener, private Timer {
+class Session::Refresh final : private HttpCall::Listener, private Timer {
 public:
-    explicit Refresh(Holder& holder) : holder_{&holder}, call_{*holder.http_, *this} { arm(); }
+    explicit Refresh(Session& session) : session_{&session}, call_{*session.http_, *this} { arm(); }
 
 private:
     void on_time() override {
-        auto order = holder_->order(dynamic_config_path,
-                                    wire::encode_sdk_version(holder_->config_.sdk_version),
-                                    Purpose::session);
+        auto order = session_->order(dynamic_config_path,
+                                     wire::encode_sdk_version(session_->config_.sdk_version),
+                                     Purpose::session);
         order.timeouts = each(StartUp::dynamic_timeout);
         order.max_retries = 0;
         call_.start(std::move(order));
@@ -105,10 +106,10 @@ private:
         arm();  // first: the next interval may be another
         auto const flags = wire::decode_dynamic_flags(response.body);
         if (!flags) return kept(flags.error());
-        if (*flags == holder_->dynamic_) return;
-        holder_->dynamic_ = *flags;
-        holder_->http_->log(LogLevel::debug,
-                            "dynamic config changed: " + wire::encode_dynamic_flags(*flags));
+        if (*flags == session_->dynamic_) return;
+        session_->dynamic_ = *flags;
+        session_->http_->log(LogLevel::debug,
+                             "dynamic config changed: " + wire::encode_dynamic_flags(*flags));
         arm();
     }
     void on_error(Error error) override {
@@ -116,29 +117,29 @@ private:
         kept(error);
     }
     void kept(Error const& error) {
-        holder_->http_->log(LogLevel::debug,
-                            std::string{"dynamic config kept as it was: "} + error.what());
+        session_->http_->log(LogLevel::debug,
+                             std::string{"dynamic config kept as it was: "} + error.what());
     }
     void arm() {
-        auto& scheduler = holder_->http_->scheduler();
+        auto& scheduler = session_->http_->scheduler();
         auto const wait =
-            std::max<std::chrono::nanoseconds>(holder_->dynamic_.refresh_interval_sec,
-                                               holder_->config_.intervals.dynamic_refresh_minimum);
+            std::max<std::chrono::nanoseconds>(session_->dynamic_.refresh_interval_sec,
+                                               session_->config_.intervals.dynamic_refresh_minimum);
         scheduler.arm(*this, scheduler.now() + wait, Precision::coarse);
     }
 
-    Holder* holder_;
+    Session* session_;
     HttpCall call_;
 };
 
-Holder::Holder(HolderConfig config, HolderKind kind, std::shared_ptr<detail::RuntimeCore> runtime,
-               std::shared_ptr<Transport> transport, std::optional<SessionSnapshot> snapshot,
-               std::shared_ptr<ProcessRunner> runner)
+Session::Session(SessionConfig config, SessionKind kind,
+                 std::shared_ptr<detail::RuntimeCore> runtime, std::shared_ptr<Transport> transport,
+                 std::optional<SessionSnapshot> snapshot, std::shared_ptr<ProcessRunner> runner)
     : config_{std::move(config)},
-      kind_{snapshot ? HolderKind::shadow : kind},
+      kind_{snapshot ? SessionKind::shadow : kind},
       runtime_{std::move(runtime)},
       runner_{std::move(runner)},
-      credential_{std::make_shared<HolderCredential>(
+      credential_{std::make_shared<SessionCredential>(
           std::make_shared<NoCredential>(Error{{.message = "not started"}}),
           configured_identity(config_.credentials))},
       http_{
@@ -148,13 +149,13 @@ Holder::Holder(HolderConfig config, HolderKind kind, std::shared_ptr<detail::Run
       dynamic_{start_up_.dynamic()},
       call_{context_, *this} {}
 
-Holder::~Holder() = default;
+Session::~Session() = default;
 
-std::string const& Holder::endpoint_key() const noexcept { return config_.http.endpoint.key(); }
+std::string const& Session::endpoint_key() const noexcept { return config_.http.endpoint.key(); }
 
-std::string_view Holder::credential_identity() const noexcept { return credential_->identity(); }
+std::string_view Session::credential_identity() const noexcept { return credential_->identity(); }
 
-bool Holder::usable() {
+bool Session::usable() {
     if (!resident_ && !ended_) {
         resident_ = true;
         context_.set_owner(weak_from_this());
@@ -163,7 +164,7 @@ bool Holder::usable() {
     return !ended_;
 }
 
-HttpOrder Holder::order(std::string_view path, std::string body, Purpose purpose) const {
+HttpOrder Session::order(std::string_view path, std::string body, Purpose purpose) const {
     HttpOrder order;
     order.operation = {.method = "POST", .path = std::string{path}};
     order.url = config_.http.endpoint.url(path, config_.http.query, {});
@@ -175,7 +176,7 @@ HttpOrder Holder::order(std::string_view path, std::string body, Purpose purpose
     return order;
 }
 
-std::shared_ptr<CredentialSource> Holder::source(CredentialChoice choice) {
+std::shared_ptr<CredentialSource> Session::source(CredentialChoice choice) {
     if (choice.kind == CredentialChoice::Kind::key) {
         return std::make_shared<FixedCredential>(std::move(choice.value));
     }
@@ -185,7 +186,7 @@ std::shared_ptr<CredentialSource> Holder::source(CredentialChoice choice) {
 }
 
 /// Settles on a credential, now that the server has said which it takes.
-std::optional<Error> Holder::authenticate() {
+std::optional<Error> Session::authenticate() {
     if (authenticated_) return std::nullopt;
     auto chosen = choose_credential(config_.credentials, flags());
     if (!chosen) return chosen.error();
@@ -203,7 +204,7 @@ std::optional<Error> Holder::authenticate() {
     return std::nullopt;
 }
 
-void Holder::start() {
+void Session::start() {
     if (starting_ || ready_ || closing_ || !usable()) return;
     self_ = shared_from_this();
     starting_ = true;
@@ -211,7 +212,7 @@ void Holder::start() {
     next_step();
 }
 
-void Holder::next_step() {
+void Session::next_step() {
     auto const step = start_up_.step();
     if (step == StartUp::Step::client_config) {
         // A command may have to be asked even for this.
@@ -229,7 +230,7 @@ void Holder::next_step() {
     call_.start(std::move(made), wanted.repeat);
 }
 
-void Holder::on_response(HttpResponse response) {
+void Session::on_response(HttpResponse response) {
     if (finishing_) {
         finished_ = true;
         return finished({});
@@ -240,7 +241,7 @@ void Holder::on_response(HttpResponse response) {
     next_step();
 }
 
-void Holder::on_error(Error error) {
+void Session::on_error(Error error) {
     if (finishing_) {
         auto const status = error.http_status().value_or(0);
         if (error.kind() != ErrorKind::status || (status != 404 && status != 405)) {
@@ -256,7 +257,7 @@ void Holder::on_error(Error error) {
     next_step();
 }
 
-void Holder::log_session() {
+void Session::log_session() {
     auto const& session = start_up_.session();
     http_->log(LogLevel::info, "session " + session.session_id + " created");
     if (session.info_message) http_->log(LogLevel::info, one_line(*session.info_message));
@@ -264,16 +265,16 @@ void Holder::log_session() {
     if (session.error_message) http_->log(LogLevel::error, one_line(*session.error_message));
 }
 
-void Holder::fail(Error error) {
+void Session::fail(Error error) {
     failure_ = std::move(error);
     tell_later();
 }
 
-void Holder::became_ready() {
+void Session::became_ready() {
     starting_ = false;
     ready_ = true;
     dynamic_ = start_up_.dynamic();
-    if (kind_ != HolderKind::sessionless) {
+    if (kind_ != SessionKind::sessionless) {
         beat_ = std::make_unique<Beat>(*this);
         refresh_ = std::make_unique<Refresh>(*this);
     }
@@ -281,17 +282,17 @@ void Holder::became_ready() {
         auto* const part = parts_.pop_front();
         if (part == nullptr) break;  // it went away meanwhile
         parts_.push_back(*part);
-        part->on_holder_ready();
+        part->on_session_ready();
     }
     tell_later();
 }
 
-void Holder::tell_later() {
+void Session::tell_later() {
     auto& scheduler = http_->scheduler();
     scheduler.arm(news_, scheduler.now(), Precision::exact);
 }
 
-void Holder::tell_news() {
+void Session::tell_news() {
     if (failure_) {
         starting_ = false;
         auto const error = *std::exchange(failure_, std::nullopt);
@@ -301,7 +302,7 @@ void Holder::tell_news() {
     if (ready_) tell_waiters({});
 }
 
-void Holder::tell_waiters(Result<void> const& outcome) {
+void Session::tell_waiters(Result<void> const& outcome) {
     auto const keep_alive = shared_from_this();
     auto const round = round_++;  // who comes while others are told waits for the next
     while (!waiters_.empty() && waiters_.front()->round_ <= round) {
@@ -309,7 +310,7 @@ void Holder::tell_waiters(Result<void> const& outcome) {
     }
 }
 
-void Holder::when_ready(ReadyWaiter& waiter) {
+void Session::when_ready(ReadyWaiter& waiter) {
     (void)usable();
     waiter.round_ = round_;
     waiters_.push_back(waiter);
@@ -317,23 +318,23 @@ void Holder::when_ready(ReadyWaiter& waiter) {
     start();
 }
 
-void Holder::forget(ReadyWaiter& waiter) noexcept {
+void Session::forget(ReadyWaiter& waiter) noexcept {
     if (waiter.links_.linked()) waiters_.erase(waiter);
 }
 
-std::optional<Error> Holder::refusal(std::string_view operation) const {
+std::optional<Error> Session::refusal(std::string_view operation) const {
     if (!closing_) return std::nullopt;
     return Error{
         {.kind = ErrorKind::closed, .message = std::string{operation} + ": the client was closed"}};
 }
 
-Stage Holder::stage() const noexcept {
+Stage Session::stage() const noexcept {
     if (closing_) return Stage::closing;
     bool const asks = starting_ && call_.doing() == Standing::Doing::credential;
     return asks ? Stage::waiting_for_credential : Stage::starting;
 }
 
-void Holder::on_standing() {
+void Session::on_standing() {
     auto const now = stage();
     if (std::exchange(told_stage_, now) == now) return;
     for (auto* each = waiters_.front(); each != nullptr; each = each->links_.next) {
@@ -341,18 +342,18 @@ void Holder::on_standing() {
     }
 }
 
-std::optional<TimePoint> Holder::until() const {
+std::optional<TimePoint> Session::until() const {
     if (stage() == Stage::waiting_for_credential) return call_.standing().until;
     if (closing_ && !finishing_ && !ended_) return drained_until_;
     return std::nullopt;
 }
 
-std::optional<Standing> Holder::call_standing() const {
+std::optional<Standing> Session::call_standing() const {
     if (!call_.under_way()) return std::nullopt;
     return call_.standing();
 }
 
-std::string Holder::standing() const {
+std::string Session::standing() const {
     if (finishing_) {
         return "finishing the session: " + describe(call_.standing(), http_->scheduler().now());
     }
@@ -364,55 +365,55 @@ std::string Holder::standing() const {
            describe(call_.standing(), http_->scheduler().now());
 }
 
-std::int64_t Holder::sample_bytes_budget() const noexcept {
+std::int64_t Session::sample_bytes_budget() const noexcept {
     return config_.overrides.sample_bytes.value_or(
         flags().sample_dispatch_bytes_semaphore_size.value_or(baseline_sample_bytes));
 }
-std::int64_t Holder::max_concurrent_samples() const noexcept {
+std::int64_t Session::max_concurrent_samples() const noexcept {
     return flags().sample_max_concurrent_requests.value_or(baseline_concurrent_samples);
 }
-std::int64_t Holder::download_budget() const noexcept {
+std::int64_t Session::download_budget() const noexcept {
     return config_.overrides.download_bytes.value_or(
         flags().inflight_response_bytes_semaphore_size);
 }
-std::int64_t Holder::chunk_items() const noexcept {
+std::int64_t Session::chunk_items() const noexcept {
     return config_.overrides.chunk_items.value_or(flags().fwdbwd_max_chunk_len);
 }
-std::int64_t Holder::chunk_bytes() const noexcept {
+std::int64_t Session::chunk_bytes() const noexcept {
     return config_.overrides.chunk_bytes.value_or(flags().fwdbwd_max_chunk_bytes_count);
 }
-std::int64_t Holder::forward_backward_budget() const noexcept {
+std::int64_t Session::forward_backward_budget() const noexcept {
     return config_.overrides.forward_backward_bytes.value_or(
         flags().fwdbwd_dispatch_bytes_semaphore_size);
 }
-bool Holder::completion_poll() const noexcept {
+bool Session::completion_poll() const noexcept {
     return config_.overrides.completion_poll.value_or(flags().sample_use_retrieve_futures);
 }
-bool Holder::join_sampling_session() const noexcept {
+bool Session::join_sampling_session() const noexcept {
     return config_.overrides.join_sampling_session.value_or(flags().sample_join_sampling_session);
 }
 
-SessionSnapshot Holder::snapshot() const {
+SessionSnapshot Session::snapshot() const {
     return {.session_id = session_id(), .flags = flags(), .dynamic = dynamic_};
 }
 
-Credential Holder::exchanged_token() const {
+Credential Session::exchanged_token() const {
     auto const* exchanged = credential_->exchanged();
     return exchanged != nullptr ? exchanged->token() : nullptr;
 }
 
-Credential Holder::identity_token() const {
+Credential Session::identity_token() const {
     if (auto token = exchanged_token()) return token;
     return token_key_;
 }
 
-void Holder::add(HolderPart& part) noexcept { parts_.push_back(part); }
+void Session::add(SessionPart& part) noexcept { parts_.push_back(part); }
 
-void Holder::remove(HolderPart& part) noexcept {
+void Session::remove(SessionPart& part) noexcept {
     if (part.links_.linked()) parts_.erase(part);
 }
 
-void Holder::close(std::optional<Finish> finish, Done done) {
+void Session::close(std::optional<Finish> finish, Done done) {
     if (ended_) {
         if (done) runtime_->scheduler().post([done = std::move(done)] { done({}); });
         return;
@@ -429,14 +430,14 @@ void Holder::close(std::optional<Finish> finish, Done done) {
     tell_waiters(ErrorDetails{.kind = ErrorKind::cancelled,
                               .message = "start: cancelled, since the client was closed",
                               .stopped = RetryEnd::cancelled});
-    if (!finish || !ready_ || kind_ != HolderKind::session) return finished({});
+    if (!finish || !ready_ || kind_ != SessionKind::session) return finished({});
     finishing_ = true;
     auto made = order("/api/v1/sessions/" + session_id() + "/finish",
                       wire::encode_finish(finish->reason, finish->detail), Purpose::train);
     call_.start(std::move(made), Repeat::submit_loop);
 }
 
-void Holder::finished(Result<void> outcome) {
+void Session::finished(Result<void> outcome) {
     finishing_ = false;
     outcome_ = std::move(outcome);
     beat_.reset();
@@ -446,17 +447,17 @@ void Holder::finished(Result<void> outcome) {
     drain();
 }
 
-void Holder::tell_parts() {
+void Session::tell_parts() {
     // Who was told goes to the end; parts may remove themselves and each other.
     while (!parts_.empty() && !parts_.front()->told_) {
         auto* const part = parts_.pop_front();
         part->told_ = true;
         parts_.push_back(*part);
-        part->on_holder_closing(finished_);
+        part->on_session_closing(finished_);
     }
 }
 
-void Holder::drain() {
+void Session::drain() {
     auto& scheduler = runtime_->scheduler();
     auto const deadline = scheduler.now() + config_.intervals.telemetry_drain;
     drained_until_ = deadline;
@@ -477,9 +478,9 @@ void Holder::drain() {
     if (--draining_ == 0) end();
 }
 
-void Holder::end_drain() { end(); }
+void Session::end_drain() { end(); }
 
-void Holder::end() noexcept {
+void Session::end() noexcept {
     if (std::exchange(ended_, true)) return;
     auto const keep_alive = std::exchange(self_, nullptr);
     if (resident_) runtime_->remove(*this);
@@ -496,7 +497,7 @@ void Holder::end() noexcept {
     }
 }
 
-std::size_t Holder::calls_under_way() const noexcept {
+std::size_t Session::calls_under_way() const noexcept {
     // A client with a log of its own, or none, would not want the runtime to write for it.
     if (config_.http.own_log || !http_->logs(LogLevel::warning)) return 0;
     std::size_t calls = 0;
@@ -506,7 +507,7 @@ std::size_t Holder::calls_under_way() const noexcept {
     return calls;
 }
 
-void Holder::on_shutdown() noexcept {
+void Session::on_shutdown() noexcept {
     auto const keep_alive = weak_from_this().lock();
     if (ended_) return;
     closing_ = true;

@@ -6,9 +6,9 @@
 #include "service/alarm.hpp"
 #include "service/http/credentials.hpp"
 #include "service/session/heartbeat.hpp"
-#include "service/session/holder_config.hpp"
 #include "service/session/service_call.hpp"
 #include "service/session/service_context.hpp"
+#include "service/session/session_config.hpp"
 #include "service/session/start_up.hpp"
 #include "wire/service_messages.hpp"
 
@@ -23,35 +23,35 @@
 
 namespace tinkxx::service {
 
-class HolderCredential;
+class SessionCredential;
 class ProcessRunner;
 
-/// Told once how the start-up of a holder ended. `forget` it before it goes away.
+/// Told once how the start-up of a session ended. `forget` it before it goes away.
 class ReadyWaiter {
 public:
     /// On the loop, never inside `when_ready`.
     virtual void on_ready(Result<void> outcome) = 0;
-    /// `Holder::stage` has changed: to be looked at, and nothing else.
+    /// `Session::stage` has changed: to be looked at, and nothing else.
     virtual void on_standing() {}
 
 protected:
     virtual ~ReadyWaiter() = default;
 
 private:
-    friend class Holder;
+    friend class Session;
     base::ListLinks<ReadyWaiter> links_{};
     std::uint64_t round_{0};
 };
 
-/// Something that lives on a holder and ends with it: telemetry, completion polls, the queue of
+/// Something that lives on a session and ends with it: telemetry, completion polls, the queue of
 /// cancellations, operations under way. Loop thread only.
-class HolderPart {
+class SessionPart {
 public:
-    /// The holder has become ready. A part that is added later is not told.
-    virtual void on_holder_ready() {}
-    /// The holder closes: end polls and operations, begin nothing new. `finished` if the session
-    /// was ended on the server too. The part may remove itself.
-    virtual void on_holder_closing(bool /*finished*/) {}
+    /// The session has become ready. A part that is added later is not told.
+    virtual void on_session_ready() {}
+    /// The session closes: end polls and operations, begin nothing new. `finished` if it was ended
+    /// on the server too. The part may remove itself.
+    virtual void on_session_closing(bool /*finished*/) {}
     /// Calls that callers wait for. Told to the runtime when that is shut down.
     [[nodiscard]] virtual std::size_t calls_under_way() const noexcept { return 0; }
     /// Then: send what is queued, until `deadline` at the latest, and call `done` once, which may
@@ -60,11 +60,11 @@ public:
     virtual void drain(TimePoint /*deadline*/, std::function<void()> done) { done(); }
 
 protected:
-    virtual ~HolderPart() = default;
+    virtual ~SessionPart() = default;
 
 private:
-    friend class Holder;
-    base::ListLinks<HolderPart> links_{};
+    friend class Session;
+    base::ListLinks<SessionPart> links_{};
     bool told_{false};
 };
 
@@ -74,29 +74,29 @@ struct Finish {
     std::optional<std::string> detail{};
 };
 
-/// What the clients made from one `ServiceClient` share: configuration, credentials, the session
-/// and its heartbeat (R-CONF-41). Made on any thread, held by a `std::shared_ptr`; then, but for
-/// what says otherwise, for the loop thread only.
+/// A session with the service: configuration, credentials, the session on the server, if it is to
+/// have one, and its heartbeat (R-CONF-41). Made on any thread, held by a `std::shared_ptr`; then,
+/// but for what says otherwise, for the loop thread only.
 ///
 /// Once it was started it stays until it is closed or the runtime shuts down.
-class Holder final : public std::enable_shared_from_this<Holder>,
-                     private detail::Resident,
-                     private ServiceCall::Listener {
+class Session final : public std::enable_shared_from_this<Session>,
+                      private detail::Resident,
+                      private ServiceCall::Listener {
 public:
     using Done = std::function<void(Result<void>)>;
 
     /// `snapshot` makes a shadow, on a session that exists (R-SESS-31). Without a `runner` commands
     /// are run as processes.
-    Holder(HolderConfig config, HolderKind kind, std::shared_ptr<detail::RuntimeCore> runtime,
-           std::shared_ptr<Transport> transport, std::optional<SessionSnapshot> snapshot = {},
-           std::shared_ptr<ProcessRunner> runner = {});
-    ~Holder() override;
+    Session(SessionConfig config, SessionKind kind, std::shared_ptr<detail::RuntimeCore> runtime,
+            std::shared_ptr<Transport> transport, std::optional<SessionSnapshot> snapshot = {},
+            std::shared_ptr<ProcessRunner> runner = {});
+    ~Session() override;
 
     // Any thread.
-    [[nodiscard]] HolderKind kind() const noexcept { return kind_; }
-    [[nodiscard]] HolderConfig const& config() const noexcept { return config_; }
+    [[nodiscard]] SessionKind kind() const noexcept { return kind_; }
+    [[nodiscard]] SessionConfig const& config() const noexcept { return config_; }
     [[nodiscard]] HttpContext& http() const noexcept { return *http_; }
-    /// Equal for holders that talk to one service with one account: limits are shared by these
+    /// Equal for sessions that talk to one service with one account: limits are shared by these
     /// (R-CONF-11). The second is a secret.
     [[nodiscard]] std::string const& endpoint_key() const noexcept;
     [[nodiscard]] std::string_view credential_identity() const noexcept;
@@ -132,7 +132,7 @@ public:
     [[nodiscard]] ServiceContext& context() noexcept { return context_; }
     [[nodiscard]] BillingPause& billing() noexcept { return context_.billing(); }
     [[nodiscard]] Telemetry* telemetry() const noexcept { return context_.telemetry(); }
-    /// Null: off. It outlives the holder or is taken back.
+    /// Null: off. It outlives the session or is taken back.
     void set_telemetry(Telemetry* telemetry) noexcept { context_.set_telemetry(telemetry); }
 
     // Once ready.
@@ -141,7 +141,7 @@ public:
     [[nodiscard]] bool without_config() const noexcept { return start_up_.without_config(); }
     /// As the server said last: read anew for every use (R-CONF-31).
     [[nodiscard]] wire::DynamicFlags const& dynamic() const noexcept { return dynamic_; }
-    /// Empty for a holder without a session.
+    /// Empty for one that is for lookups only.
     [[nodiscard]] std::string const& session_id() const noexcept { return start_up_.session_id(); }
     // With the caller's choice in place of the server's, and that in place of the baseline
     // (R-CONF-22, R-CONF-24).
@@ -160,8 +160,8 @@ public:
     /// The token that is held, or the key if that is one itself; null if neither (R-AUTH-30).
     [[nodiscard]] Credential identity_token() const;
 
-    void add(HolderPart& part) noexcept;
-    void remove(HolderPart& part) noexcept;
+    void add(SessionPart& part) noexcept;
+    void remove(SessionPart& part) noexcept;
 
     /// Ends everything in the order of R-SESS-24, then calls `done` on the loop: with the failure
     /// of the finish, if there was one. Those who wait get a cancellation error. A second close
@@ -195,11 +195,11 @@ private:
     void end_drain();
     void end() noexcept;
 
-    HolderConfig const config_;
-    HolderKind const kind_;
+    SessionConfig const config_;
+    SessionKind const kind_;
     std::shared_ptr<detail::RuntimeCore> const runtime_;
     std::shared_ptr<ProcessRunner> runner_;
-    std::shared_ptr<HolderCredential> const credential_;
+    std::shared_ptr<SessionCredential> const credential_;
     std::shared_ptr<HttpContext> const http_;
     std::atomic<std::int64_t> model_seq_{0};
     std::atomic<std::int64_t> sampling_seq_{0};
@@ -210,15 +210,15 @@ private:
     StartUp start_up_;
     wire::DynamicFlags dynamic_{};
     ServiceCall call_;
-    Alarm<Holder> news_{*this, &Holder::tell_news};
-    Alarm<Holder> drain_limit_{*this, &Holder::end_drain};
+    Alarm<Session> news_{*this, &Session::tell_news};
+    Alarm<Session> drain_limit_{*this, &Session::end_drain};
     std::unique_ptr<Beat> beat_;
     std::unique_ptr<Refresh> refresh_;
     base::IntrusiveList<ReadyWaiter, &ReadyWaiter::links_> waiters_{};
     std::uint64_t round_{0};
     Stage told_stage_{Stage::starting};
-    base::IntrusiveList<HolderPart, &HolderPart::links_> parts_{};
-    std::shared_ptr<Holder> self_{};  // from the start until the end
+    base::IntrusiveList<SessionPart, &SessionPart::links_> parts_{};
+    std::shared_ptr<Session> self_{};  // from the start until the end
     bool resident_{false};
     bool authenticated_{false};
     Credential token_key_{};  ///< a key that is a token and says whom it stands for

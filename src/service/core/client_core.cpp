@@ -1,4 +1,4 @@
-#include "service/sampling/sampling_shared.hpp"
+#include "service/core/client_core.hpp"
 
 #include "service/training/encoding_choice.hpp"
 
@@ -25,7 +25,7 @@ std::shared_ptr<HttpOrder const> make_submit_order(HttpContext const& http) {
     return std::make_shared<HttpOrder const>(std::move(order));
 }
 
-PollRules poll_rules(SamplingSettings const& settings) {
+PollRules poll_rules(CoreSettings const& settings) {
     PollRules rules{.backoff = settings.poll_backoff};
     if (auto const limit = settings.poll_error_limit) {
         rules.same_errors_for.reset();
@@ -34,37 +34,37 @@ PollRules poll_rules(SamplingSettings const& settings) {
     return rules;
 }
 
-std::shared_ptr<EncodingChoice> choice_for(std::optional<wire::Encoding> fixed, Holder& holder) {
+std::shared_ptr<EncodingChoice> choice_for(std::optional<wire::Encoding> fixed, Session& session) {
     if (fixed) return std::make_shared<EncodingChoice>(*fixed);
-    auto choice = holder.http().runtime().part<EncodingChoices>()->get(holder.endpoint_key());
+    auto choice = session.http().runtime().part<EncodingChoices>()->get(session.endpoint_key());
     // A server without a configuration is too old for anything else (protocol.md 7.3).
-    if (holder.without_config() && choice->assume_old()) {
-        holder.http().log(LogLevel::info,
-                          "the server has no client configuration; forward and "
-                          "backward passes are sent as JSON");
+    if (session.without_config() && choice->assume_old()) {
+        session.http().log(LogLevel::info,
+                           "the server has no client configuration; forward and "
+                           "backward passes are sent as JSON");
     }
     return choice;
 }
 
 }  // namespace
 
-SamplingShared::Limits::Limits(SamplingShared& shared, Holder& holder)
-    : count{shared.settings_.count.value_or(default_count)},
-      throttled{shared.settings_.throttled.value_or(default_throttled)},
-      bytes{holder.sample_bytes_budget()},
-      download{holder.download_budget()},
-      forward_backward{holder.forward_backward_budget()},
-      futures{holder.context(), download, poll_rules(shared.settings_)},
-      submit_order{make_submit_order(holder.http())},
-      gate{holder.http().runtime().part<BackoffGates>()->get(
-          holder.endpoint_key(), holder.credential_identity(), holder.http().scheduler().now())},
-      encodings{choice_for(shared.settings_.submit_encoding, holder)},
-      handlers{holder.http().runtime().part<RetryHandlers>()},
-      cancels{holder.context(), [&holder] { return holder.dynamic(); }},
-      random{holder.http().scheduler().entropy("sampling")} {}
+ClientCore::Limits::Limits(ClientCore& core, Session& session)
+    : count{core.settings_.count.value_or(default_count)},
+      throttled{core.settings_.throttled.value_or(default_throttled)},
+      bytes{session.sample_bytes_budget()},
+      download{session.download_budget()},
+      forward_backward{session.forward_backward_budget()},
+      futures{session.context(), download, poll_rules(core.settings_)},
+      submit_order{make_submit_order(session.http())},
+      gate{session.http().runtime().part<BackoffGates>()->get(
+          session.endpoint_key(), session.credential_identity(), session.http().scheduler().now())},
+      encodings{choice_for(core.settings_.submit_encoding, session)},
+      handlers{session.http().runtime().part<RetryHandlers>()},
+      cancels{session.context(), [&session] { return session.dynamic(); }},
+      random{session.http().scheduler().entropy("sampling")} {}
 
-SamplingShared::SamplingShared(std::shared_ptr<Holder> holder, SamplingSettings settings)
-    : holder_{std::move(holder)},
+ClientCore::ClientCore(std::shared_ptr<Session> session, CoreSettings settings)
+    : session_{std::move(session)},
       settings_{std::move(settings)},
       bound_{PendingBound::make(settings_.max_pending, settings_.when_full)},
       wants_stages_{
@@ -77,7 +77,7 @@ SamplingShared::SamplingShared(std::shared_ptr<Holder> holder, SamplingSettings 
     }
 }
 
-void SamplingShared::on_first_pending() {
+void ClientCore::on_first_pending() {
     if (!settings_.report) {
         if (!stalls_) stalls_ = http().runtime().part<StallReporter>();
         return stalls_->watch(*this, scheduler());
@@ -85,57 +85,57 @@ void SamplingShared::on_first_pending() {
     if (!armed()) scheduler().arm(*this, scheduler().now() + between_reports, Precision::coarse);
 }
 
-StallReporter::Topic SamplingShared::topic() const {
+StallReporter::Topic ClientCore::topic() const {
     auto const& log = http().config().log;
     bool const own = log && log.target_type() != stderr_log().target_type();
-    return {.server = holder_->endpoint_key(), .log = own ? settings_.ids.get() : nullptr};
+    return {.server = session_->endpoint_key(), .log = own ? settings_.ids.get() : nullptr};
 }
 
-void SamplingShared::warn(std::string const& line) { http().log(LogLevel::warning, line); }
+void ClientCore::warn(std::string const& line) { http().log(LogLevel::warning, line); }
 
-std::shared_ptr<SamplingShared> SamplingShared::make(std::shared_ptr<Holder> holder,
-                                                     SamplingSettings settings) {
-    auto const let_go = [](SamplingShared* last) {
+std::shared_ptr<ClientCore> ClientCore::make(std::shared_ptr<Session> session,
+                                             CoreSettings settings) {
+    auto const let_go = [](ClientCore* last) {
         // A task that a loop of ours drops unrun, since it has ended, takes it along just as well.
-        std::unique_ptr<SamplingShared> owner{last};
-        auto& core = last->http().runtime();
-        if (!reaches_loop(core)) return;
-        core.scheduler().post([owner = std::move(owner)]() mutable {
-            auto const closing = owner->holder_;
-            if (closing->kind() == HolderKind::shadow) return;  // shared; its last share closes it
-            if (closing->http().runtime().shut_down()) return;  // it has ended, or is about to
-            std::shared_ptr<SamplingShared> const until_closed{std::move(owner)};
+        std::unique_ptr<ClientCore> owner{last};
+        auto& runtime = last->http().runtime();
+        if (!reaches_loop(runtime)) return;
+        runtime.scheduler().post([owner = std::move(owner)]() mutable {
+            auto const closing = owner->session_;
+            if (closing->kind() == SessionKind::shadow) return;  // shared; its last share closes it
+            if (closing->http().runtime().shut_down()) return;   // it has ended, or is about to
+            std::shared_ptr<ClientCore> const until_closed{std::move(owner)};
             closing->close(std::nullopt, [until_closed](Result<void> const&) {});
         });
     };
-    return std::shared_ptr<SamplingShared>{
-        new SamplingShared{std::move(holder), std::move(settings)}, let_go};
+    return std::shared_ptr<ClientCore>{new ClientCore{std::move(session), std::move(settings)},
+                                       let_go};
 }
 
-SamplingShared::~SamplingShared() {
+ClientCore::~ClientCore() {
     if (stalls_) stalls_->forget(*this);
-    if (attached_) holder_->remove(*this);
+    if (attached_) session_->remove(*this);
 }
 
-void SamplingShared::attach() {
+void ClientCore::attach() {
     if (std::exchange(attached_, true)) return;
-    holder_->add(*this);
-    telemetry_.emplace(*holder_);
+    session_->add(*this);
+    telemetry_.emplace(*session_);
 }
 
-void SamplingShared::prepare() {
+void ClientCore::prepare() {
     if (limits_) return;
-    limits_.emplace(*this, *holder_);
+    limits_.emplace(*this, *session_);
 }
 
-Metadata SamplingShared::metadata(Metadata call) const {
+Metadata ClientCore::metadata(Metadata call) const {
     auto const& common = http().config().metadata;
     call.insert(common.begin(), common.end());
-    if (holder_->ready()) call.try_emplace("session_id", holder_->session_id());
+    if (session_->ready()) call.try_emplace("session_id", session_->session_id());
     return call;
 }
 
-void SamplingShared::tell_stage(OperationStatus const& standing, Metadata call) const {
+void ClientCore::tell_stage(OperationStatus const& standing, Metadata call) const {
     if (!wants_stages_) return;
     StageEvent told;
     told.id = standing.id;
@@ -146,7 +146,7 @@ void SamplingShared::tell_stage(OperationStatus const& standing, Metadata call) 
     http().tell(&Observer::on_stage, std::move(told));
 }
 
-void SamplingShared::only_old_members() {
+void ClientCore::only_old_members() {
     if (members_ == wire::Members::before_0_26) return;
     members_ = wire::Members::before_0_26;
     http().log(LogLevel::info,
@@ -154,7 +154,7 @@ void SamplingShared::only_old_members() {
                "they are left out from here on");
 }
 
-void SamplingShared::on_holder_closing(bool finished) {
+void ClientCore::on_session_closing(bool finished) {
     auto const keep_alive = weak_from_this().lock();  // the last operation may be its last user
     // First: what one operation gives back must not let another begin that is to end as well.
     ending_ = true;
@@ -165,12 +165,12 @@ void SamplingShared::on_holder_closing(bool finished) {
     if (limits_ && finished) limits_->cancels.close();
 }
 
-void SamplingShared::drain(TimePoint deadline, std::function<void()> done) {
+void ClientCore::drain(TimePoint deadline, std::function<void()> done) {
     if (!limits_) return done();
     limits_->cancels.drain(deadline, std::move(done));
 }
 
-void SamplingShared::on_time() {
+void ClientCore::on_time() {
     if (pending_.size() == 0) return;
     auto const now = scheduler().now();
     if (auto const awaited = pending_.awaited(); awaited.oldest != nullptr) {
@@ -182,10 +182,10 @@ void SamplingShared::on_time() {
     scheduler().arm(*this, now + between_reports, Precision::coarse);
 }
 
-ServiceStatus SamplingShared::status() {
+ServiceStatus ClientCore::status() {
     auto const now = scheduler().now();
     ServiceStatus status;
-    if (holder_->ready()) status.session_id = holder_->session_id();
+    if (session_->ready()) status.session_id = session_->session_id();
     status.pending = pending_.statuses(now);
     if (telemetry_) status.telemetry_queued = telemetry_->queued();
     if (auto const since = context().billing().since()) status.billing_pause = now - *since;

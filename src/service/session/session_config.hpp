@@ -12,8 +12,8 @@
 
 namespace tinkxx::service {
 
-/// How often a holder does by itself what it does (R-SESS-13).
-struct HolderIntervals {
+/// How often a session does by itself what it does (R-SESS-13).
+struct SessionIntervals {
     std::chrono::milliseconds heartbeat{std::chrono::seconds{10}};
     /// Silence of the server after which failed beats are worth a warning.
     std::chrono::milliseconds heartbeat_warning{std::chrono::seconds{120}};
@@ -27,7 +27,7 @@ struct HolderIntervals {
     /// How long a close waits for what is queued.
     std::chrono::milliseconds telemetry_drain{std::chrono::seconds{5}};
 
-    bool operator==(HolderIntervals const&) const = default;
+    bool operator==(SessionIntervals const&) const = default;
 };
 
 /// What the caller chose in place of the server (R-CONF-22, R-CONF-24).
@@ -43,8 +43,8 @@ struct FlagOverrides {
     bool operator==(FlagOverrides const&) const = default;
 };
 
-/// What a holder is made with, checked and resolved. Never changes (R-CONF-10).
-struct HolderConfig {
+/// What a session is made with, checked and resolved. Never changes (R-CONF-10).
+struct SessionConfig {
     HttpConfig http;
     CredentialConfig credentials{};
     std::string sdk_version{};
@@ -55,7 +55,7 @@ struct HolderConfig {
     /// Lines that the caller gave, which travel with copies of a sampler (R-SESS-37).
     Headers header_overrides{};
     FlagOverrides overrides{};
-    HolderIntervals intervals{};
+    SessionIntervals intervals{};
     bool telemetry{true};
 };
 

@@ -9,12 +9,12 @@
 
 namespace tinkxx::service {
 
-/// The credential of a holder's requests: the configured one until the server's flags are known,
+/// The credential of a session's requests: the configured one until the server's flags are known,
 /// then that, or a token for it. Loop thread only, but for `identity`.
-class HolderCredential final : public CredentialSource {
+class SessionCredential final : public CredentialSource {
 public:
     /// `identity` is what was configured (R-CONF-11).
-    HolderCredential(std::shared_ptr<CredentialSource> raw, std::string identity) noexcept
+    SessionCredential(std::shared_ptr<CredentialSource> raw, std::string identity) noexcept
         : raw_{std::move(raw)}, identity_{std::move(identity)} {}
 
     /// From now on as it is.

@@ -1,4 +1,4 @@
-#include "client/client_core.hpp"
+#include "client/make_core.hpp"
 
 #include "service/session/shadow.hpp"
 #include "wire/training.hpp"
@@ -17,11 +17,11 @@ void write_line(std::string const& line) {
 
 }  // namespace
 
-std::shared_ptr<service::SamplingShared> make_core(
-    Runtime const& runtime, service::HolderConfig const& config, ResolvedOptions const& options,
-    service::HolderKind kind, std::shared_ptr<Transport> const& transport,
+std::shared_ptr<service::ClientCore> make_core(
+    Runtime const& runtime, service::SessionConfig const& config, ResolvedOptions const& options,
+    service::SessionKind kind, std::shared_ptr<Transport> const& transport,
     std::optional<service::SessionSnapshot> const& snapshot, service::PendingList::Ids ids) {
-    service::SamplingSettings settings;
+    service::CoreSettings settings;
     settings.count = options.dispatch.count;
     settings.throttled = options.dispatch.throttled;
     settings.poll_backoff = options.poll_backoff;
@@ -44,12 +44,13 @@ std::shared_ptr<service::SamplingShared> make_core(
     // Without threads nobody would be left to run the calls that keep it.
     if (!runtime.core()->zero_thread()) settings.runtime = runtime;
     auto const make = [&] {
-        return std::make_shared<service::Holder>(config, kind, runtime.core(), transport, snapshot);
+        return std::make_shared<service::Session>(config, kind, runtime.core(), transport,
+                                                  snapshot);
     };
-    auto holder = kind == service::HolderKind::shadow
-                      ? service::shared_shadow(*runtime.core(), snapshot->session_id, config, make)
-                      : make();
-    return service::SamplingShared::make(std::move(holder), std::move(settings));
+    auto session = kind == service::SessionKind::shadow
+                       ? service::shared_shadow(*runtime.core(), snapshot->session_id, config, make)
+                       : make();
+    return service::ClientCore::make(std::move(session), std::move(settings));
 }
 
 }  // namespace tinkxx::client

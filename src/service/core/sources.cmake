@@ -1,0 +1,3 @@
+target_sources(tinkxx PRIVATE
+    service/core/client_core.cpp
+)
