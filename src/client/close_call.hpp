@@ -2,7 +2,7 @@
 
 #include <tinkxx/future.hpp>
 
-#include "service/alarm.hpp"
+#include "service/common/alarm.hpp"
 #include "service/core/client_core.hpp"
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include "base/entropy.hpp"
 #include "client/resolved_options.hpp"
-#include "service/http/query.hpp"
+#include "service/text/query.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 
 #include "client/pending_call.hpp"
 #include "service/futures/standing.hpp"
-#include "service/session/service_call.hpp"
+#include "service/requests/service_call.hpp"
 
 #include <functional>
 #include <memory>

@@ -6,7 +6,7 @@
 #include "client/sampling_impl.hpp"
 #include "client/stream_call.hpp"
 #include "service/sampling/sample_operation.hpp"
-#include "service/session/sampler_handle.hpp"
+#include "service/sampling/sampler_handle.hpp"
 #include "wire/event_stream.hpp"
 #include "wire/sample.hpp"
 #include "wire/service_messages.hpp"

@@ -12,11 +12,11 @@
 #include "client/training_impl.hpp"
 #include "client/training_start.hpp"
 #include "service/auth/identity.hpp"
+#include "service/common/uuid.hpp"
 #include "service/sampling/sampler.hpp"
-#include "service/session/sampler_handle.hpp"
+#include "service/sampling/sampler_handle.hpp"
 #include "service/session/session_telemetry.hpp"
 #include "service/training/check.hpp"
-#include "service/uuid.hpp"
 #include "wire/service_messages.hpp"
 
 #include <algorithm>

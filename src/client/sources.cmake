@@ -1,5 +1,4 @@
 target_sources(tinkxx PRIVATE
-    client/make_core.cpp
     client/close_call.cpp
     client/console.cpp
     client/console_observer.cpp
@@ -8,6 +7,7 @@ target_sources(tinkxx PRIVATE
     client/default_options.cpp
     client/http_client.cpp
     client/http_order.cpp
+    client/make_core.cpp
     client/multipart.cpp
     client/pending_call.cpp
     client/recovery.cpp

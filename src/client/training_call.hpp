@@ -5,8 +5,8 @@
 
 #include "client/pending_call.hpp"
 #include "service/futures/queue_state_reporter.hpp"
+#include "service/passes/pass.hpp"
 #include "service/training/model.hpp"
-#include "service/training/pass.hpp"
 
 #include <cstddef>
 #include <functional>

@@ -1,6 +1,6 @@
 #include "client/training_pass.hpp"
 
-#include "service/training/combining.hpp"
+#include "service/passes/combining.hpp"
 #include "wire/training.hpp"
 
 #include <algorithm>

@@ -3,9 +3,9 @@
 #include <tinkxx/result.hpp>
 #include <tinkxx/types/training.hpp>
 
-#include "service/training/chunking.hpp"
+#include "service/passes/chunking.hpp"
+#include "service/passes/pass.hpp"
 #include "service/training/model.hpp"
-#include "service/training/pass.hpp"
 
 #include <cstdint>
 #include <functional>

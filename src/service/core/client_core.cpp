@@ -1,6 +1,6 @@
 #include "service/core/client_core.hpp"
 
-#include "service/training/encoding_choice.hpp"
+#include "service/core/encoding_choice.hpp"
 
 #include <algorithm>
 #include <memory>

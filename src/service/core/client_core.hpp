@@ -2,16 +2,16 @@
 
 #include <tinkxx/runtime.hpp>
 
-#include "service/close_listener.hpp"
+#include "service/common/close_listener.hpp"
+#include "service/common/random.hpp"
+#include "service/core/pending.hpp"
+#include "service/core/pending_bound.hpp"
+#include "service/core/stall_reporter.hpp"
 #include "service/futures/cancel_queue.hpp"
 #include "service/futures/future_poll.hpp"
+#include "service/limits/backoff_gate.hpp"
 #include "service/limits/permits.hpp"
-#include "service/random.hpp"
 #include "service/retry/retry_handler.hpp"
-#include "service/sampling/backoff_gate.hpp"
-#include "service/sampling/pending.hpp"
-#include "service/sampling/pending_bound.hpp"
-#include "service/sampling/stall_reporter.hpp"
 #include "service/session/session.hpp"
 #include "service/session/session_telemetry.hpp"
 #include "wire/sample.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "service/session/service_call.hpp"
-#include "service/session/service_context.hpp"
+#include "service/requests/service_call.hpp"
+#include "service/requests/service_context.hpp"
 #include "wire/service_messages.hpp"
 
 #include <cstddef>

@@ -3,11 +3,11 @@
 #include <tinkxx/http.hpp>
 #include <tinkxx/types/queue_state.hpp>
 
-#include "service/close_listener.hpp"
+#include "service/common/close_listener.hpp"
 #include "service/futures/poll_machine.hpp"
 #include "service/http/http_call.hpp"
 #include "service/limits/permits.hpp"
-#include "service/session/service_context.hpp"
+#include "service/requests/service_context.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -3,7 +3,7 @@
 #include <tinkxx/status.hpp>
 
 #include "service/futures/future_poll.hpp"
-#include "service/session/service_call.hpp"
+#include "service/requests/service_call.hpp"
 
 namespace tinkxx::service {
 

@@ -1,6 +1,6 @@
 #include "service/http/retry_after.hpp"
 
-#include "service/http/http_date.hpp"
+#include "service/text/http_date.hpp"
 
 #include <algorithm>
 #include <charconv>

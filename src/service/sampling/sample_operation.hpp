@@ -5,9 +5,9 @@
 #include <tinkxx/future.hpp>
 
 #include "service/breaker/breaker_guard.hpp"
+#include "service/core/pending.hpp"
 #include "service/futures/future_poll.hpp"
 #include "service/retry/retry_handler.hpp"
-#include "service/sampling/pending.hpp"
 #include "service/sampling/place_wait.hpp"
 #include "service/sampling/sampler.hpp"
 #include "wire/sample.hpp"

@@ -1,7 +1,7 @@
 #include "service/sampling/sampler.hpp"
 
 #include "service/futures/poll_machine.hpp"
-#include "service/session/sampler_handle.hpp"
+#include "service/sampling/sampler_handle.hpp"
 #include "wire/service_messages.hpp"
 
 #include <algorithm>

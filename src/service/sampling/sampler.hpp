@@ -8,7 +8,7 @@
 #include "service/core/client_core.hpp"
 #include "service/futures/completion_poll.hpp"
 #include "service/futures/queue_state_reporter.hpp"
-#include "service/session/service_call.hpp"
+#include "service/requests/service_call.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,6 @@
 #include "service/session/heartbeat.hpp"
 
-#include "service/session/whole_seconds.hpp"
+#include "service/common/whole_seconds.hpp"
 
 #include <algorithm>
 

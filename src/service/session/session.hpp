@@ -3,11 +3,11 @@
 #include <tinkxx/result.hpp>
 
 #include "base/intrusive_list.hpp"
-#include "service/alarm.hpp"
+#include "service/common/alarm.hpp"
 #include "service/http/credentials.hpp"
+#include "service/requests/service_call.hpp"
+#include "service/requests/service_context.hpp"
 #include "service/session/heartbeat.hpp"
-#include "service/session/service_call.hpp"
-#include "service/session/service_context.hpp"
 #include "service/session/session_config.hpp"
 #include "service/session/start_up.hpp"
 #include "wire/service_messages.hpp"

@@ -3,8 +3,8 @@
 #include <tinkxx/detail/unique_function.hpp>
 #include <tinkxx/scheduler.hpp>
 
+#include "service/common/random.hpp"
 #include "service/http/http_call.hpp"
-#include "service/random.hpp"
 #include "service/telemetry/telemetry.hpp"
 #include "service/telemetry/telemetry_queue.hpp"
 

@@ -3,10 +3,10 @@
 #include <tinkxx/types/training.hpp>
 
 #include "service/core/client_core.hpp"
+#include "service/core/encoding_choice.hpp"
 #include "service/futures/queue_state_reporter.hpp"
-#include "service/training/chunking.hpp"
-#include "service/training/encoding_choice.hpp"
-#include "service/training/turns.hpp"
+#include "service/passes/chunking.hpp"
+#include "service/passes/turns.hpp"
 
 #include <atomic>
 #include <cstdint>
