@@ -3,7 +3,7 @@
 #include <tinkxx/error.hpp>
 
 #include "base/entropy.hpp"
-#include "client/resolved_options.hpp"
+#include "service/text/checks.hpp"
 #include "service/text/query.hpp"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ Multipart& Multipart::field(std::string_view name, QueryValue const& value) {
         }
     } else if (auto const* list = std::get_if<QueryValue::List>(&value.content())) {
         for (auto const& inner : *list) field(key + "[]", inner);
-    } else if (auto text = service::text_of(value)) {
+    } else if (auto text = text_of(value)) {
         parts_.push_back({.name = key, .is_file = false, .file = {.content = std::move(*text)}});
     }
     return *this;
@@ -107,7 +107,7 @@ Multipart::Encoded Multipart::encode(std::uint64_t seed) const {
             if (!part.file.content_type.empty()) {
                 headers.set("Content-Type", part.file.content_type);
             }
-            if (auto const problem = client::check_headers(headers, "headers")) {
+            if (auto const problem = service::check_headers(headers, "headers")) {
                 refuse_part(problem->field, problem->value, "cannot be sent");
             }
             out.body += "; filename=" + quoted(part.file.name);
