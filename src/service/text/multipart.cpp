@@ -58,7 +58,7 @@ Multipart& Multipart::field(std::string_view name, QueryValue const& value) {
         }
     } else if (auto const* list = std::get_if<QueryValue::List>(&value.content())) {
         for (auto const& inner : *list) field(key + "[]", inner);
-    } else if (auto text = text_of(value)) {
+    } else if (auto text = service::text_of(value)) {
         parts_.push_back({.name = key, .is_file = false, .file = {.content = std::move(*text)}});
     }
     return *this;
