@@ -2,7 +2,7 @@
 
 #include <tinkxx/recovery.hpp>
 
-#include "client/pending_call.hpp"
+#include "service/calls/session_call.hpp"
 #include "service/recovery/recovery_machine.hpp"
 #include "service/recovery/recovery_queue.hpp"
 #include "service/recovery/run_watch.hpp"
@@ -25,8 +25,7 @@ class RecoveryCore {
 public:
     /// `sessionless` is a core of the same client, without a session.
     RecoveryCore(std::weak_ptr<ServiceClient const> service,
-                 std::shared_ptr<service::SamplingShared> sessionless,
-                 RecoveryPolicy const& policy);
+                 std::shared_ptr<service::ClientCore> sessionless, RecoveryPolicy const& policy);
     RecoveryCore(RecoveryCore const&) = delete;
     RecoveryCore& operator=(RecoveryCore const&) = delete;
 
@@ -34,7 +33,7 @@ public:
     /// There while the executor is. Calls under way must not keep the client, which keeps the
     /// runtime that is to end them.
     std::weak_ptr<ServiceClient const> const service;
-    std::shared_ptr<service::SamplingShared> const sessionless;
+    std::shared_ptr<service::ClientCore> const sessionless;
     RecoveryPolicy const policy;  ///< checked
     service::RecoveryRules const rules;
     [[nodiscard]] Scheduler& scheduler() const noexcept { return sessionless->scheduler(); }
@@ -67,7 +66,7 @@ struct RecoveryOrder {
 };
 
 /// The recovery of one run, from its place in the queue to its new model.
-class RecoverCall final : public PendingCall {
+class RecoverCall final : public service::SessionCall {
 public:
     RecoverCall(std::shared_ptr<RecoveryCore> core, RecoveryOrder order, Promise<Recovery> promise);
 
@@ -125,7 +124,7 @@ struct LostRun {
 };
 
 /// Watches one run until it is lost.
-class WatchCall final : public PendingCall {
+class WatchCall final : public service::SessionCall {
 public:
     WatchCall(std::shared_ptr<RecoveryCore> core, std::shared_ptr<WatchList> list,
               std::string run_id, Promise<LostRun> promise);

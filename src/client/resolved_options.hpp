@@ -3,7 +3,7 @@
 #include <tinkxx/options.hpp>
 
 #include "service/http/http_context.hpp"
-#include "service/session/holder_config.hpp"
+#include "service/session/session_config.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -51,7 +51,7 @@ struct ResolvedOptions {
     std::optional<bool> repeat_steps{};
     bool check_data{true};
     service::FlagOverrides overrides{};
-    service::HolderIntervals intervals{};
+    service::SessionIntervals intervals{};
 };
 
 /// Fields that were left as they are, filled from `set_default_options` (R-CONF-01).
@@ -61,20 +61,14 @@ struct ResolvedOptions {
 /// Throws `ValidationError`.
 [[nodiscard]] ResolvedOptions resolve(ClientOptions const& options, Environment const& environment);
 
-/// What a holder is made with. Reads the stored credential if there is no key, and throws
+/// What a session is made with. Reads the stored credential if there is no key, and throws
 /// `ValidationError` if there is no credential at all (R-AUTH-23, R-CONF-05).
-[[nodiscard]] service::HolderConfig holder_config(ResolvedOptions const& resolved);
+[[nodiscard]] service::SessionConfig session_config(ResolvedOptions const& resolved);
 /// The sources of credentials, the file among them. An unreadable file is an error only where it is
 /// needed. Throws `ValidationError`.
 [[nodiscard]] service::CredentialConfig credential_config(ResolvedOptions const& resolved);
 
 /// R-CONF-04: empty for any word that is neither truthy nor falsey.
 [[nodiscard]] std::optional<bool> parse_bool(std::string_view word);
-
-/// Why these cannot be used, or nothing.
-[[nodiscard]] std::optional<ErrorDetails> check_timeouts(Timeouts const& timeouts);
-[[nodiscard]] std::optional<ErrorDetails> check_retries(int max_retries);
-[[nodiscard]] std::optional<ErrorDetails> check_headers(Headers const& headers,
-                                                        std::string_view field);
 
 }  // namespace tinkxx::client

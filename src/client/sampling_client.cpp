@@ -1,12 +1,12 @@
 #include <tinkxx/sampling_client.hpp>
 
-#include "client/http_order.hpp"
-#include "client/ready_call.hpp"
-#include "client/request_operation.hpp"
 #include "client/sampling_impl.hpp"
-#include "client/stream_call.hpp"
-#include "service/sampling/sample_operation.hpp"
-#include "service/session/sampler_handle.hpp"
+#include "service/calls/ready_call.hpp"
+#include "service/calls/request_call.hpp"
+#include "service/calls/sampler_stream_call.hpp"
+#include "service/http/http_order.hpp"
+#include "service/sampling/sample_call.hpp"
+#include "service/sampling/sampler_handle.hpp"
 #include "wire/event_stream.hpp"
 #include "wire/sample.hpp"
 #include "wire/service_messages.hpp"
@@ -86,12 +86,12 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
     }
     std::shared_ptr<service::PlaceWait> waited;
     auto const wait = [&](std::shared_ptr<Promise<void>> turn) {
-        waited = std::make_shared<service::PlaceWait>(sampler.shared().shared_from_this(),
+        waited = std::make_shared<service::PlaceWait>(sampler.core().shared_from_this(),
                                                       std::string{operation}, call.deadline,
                                                       call.metadata, std::move(turn));
         waited->launch();
     };
-    auto place = sampler.shared().bound().enter(runtime, std::cref(wait));
+    auto place = sampler.core().bound().enter(runtime, std::cref(wait));
     if (!place) {
         if (waited) waited->give_up();
         refuse(place.error().details());
@@ -104,16 +104,16 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
     order.prompt_length = known_length(prompt).value_or(-1);
     order.prompt = service::SamplePrompt{std::move(prompt)};
     order.settings = shared_settings(std::move(params), std::move(options));
-    auto headers = client::trace_headers(sampler.shared().http(), propagator);
+    auto headers = service::trace_headers(sampler.core().http(), propagator);
     if (headers.size() > 0 || waited || !is_default(call)) {
         order.extras = std::make_unique<service::SampleExtras const>(
             std::move(call), std::move(headers), std::move(waited));
     }
     order.may_bypass_handler = may_bypass_handler;
-    auto const operation_object = std::allocate_shared<service::SampleOperation>(
-        detail::BlockAllocator<service::SampleOperation>{}, sampler.shared_from_this(),
-        std::move(order), std::move(promise));
-    operation_object->launch();
+    auto const sample = std::allocate_shared<service::SampleCall>(
+        detail::BlockAllocator<service::SampleCall>{}, sampler.shared_from_this(), std::move(order),
+        std::move(promise));
+    sample->launch();
     return future;
 }
 
@@ -222,15 +222,15 @@ Future<void> SamplingClient::sample_stream(ModelInput prompt, SamplingParams par
     }
     auto tail = std::make_shared<std::string const>(
         wire::encode_sample_tail(prompt.chunks, params, {}, false, wire::Members::before_0_26));
-    auto headers = client::trace_headers(sampler->shared().http(), impl_->propagator);
+    auto headers = service::trace_headers(sampler->core().http(), impl_->propagator);
     auto reader = std::make_shared<ChunkReader>(std::move(on_chunk));
     Promise<void> promise{impl_->runtime};
     auto future = promise.get_future();
-    std::make_shared<client::StreamCall>(
+    std::make_shared<service::SamplerStreamCall>(
         impl_->runtime, sampler, "sample_stream",
         [tail = std::move(tail), headers = std::move(headers)](service::Sampler& ready) {
             constexpr std::string_view path = "/api/v1/stream_sample";
-            auto& http = ready.shared().http();
+            auto& http = ready.core().http();
             service::HttpOrder order;
             order.operation = {
                 .method = "POST", .path = std::string{path}, .feature = "streamed samples"};
@@ -256,11 +256,11 @@ Future<std::string> SamplingClient::get_base_model() const {
     auto const& sampler = impl_->sampler;
     Promise<std::string> promise{impl_->runtime};
     auto future = promise.get_future();
-    std::make_shared<client::RequestOperation<std::string>>(
-        sampler->shared().shared_from_this(), sampler, "get_base_model",
-        [&ready = *sampler](service::SamplingShared& shared) {
-            return client::get_order(shared.http(), "/api/v1/samplers/" + ready.id(),
-                                     Purpose::train);
+    std::make_shared<service::RequestCall<std::string>>(
+        sampler->core().shared_from_this(), sampler, "get_base_model",
+        [&ready = *sampler](service::ClientCore& core) {
+            return service::get_order(core.http(), "/api/v1/samplers/" + ready.id(),
+                                      Purpose::train);
         },
         service::Repeat::submit_loop,
         [](HttpResponse const& response) -> Result<std::string> {
@@ -279,20 +279,20 @@ namespace {
 template <class T, class Fn>
 Future<T> read(Runtime const& runtime, std::shared_ptr<service::Sampler> const& sampler,
                std::string name, Fn fn) {
-    return client::once_ready<T>(
-        runtime, sampler->shared().shared_from_this(), sampler, std::move(name),
+    return service::once_ready<T>(
+        runtime, sampler->core().shared_from_this(), sampler, std::move(name),
         [&ready = *sampler, fn = std::move(fn)]() -> Result<T> { return fn(ready); });
 }
 
 service::SamplerSnapshot snapshot_of(service::Sampler& ready) {
-    auto& holder = ready.shared().holder();
-    auto const& config = holder.config();
+    auto& session = ready.core().session();
+    auto const& config = session.config();
     service::SamplerSnapshot snapshot;
     snapshot.sampling_session_id = ready.id();
     snapshot.record_stability_info = ready.record_stability_info();
     snapshot.base_url = config.http.endpoint.base_url();
     snapshot.header_overrides = config.header_overrides;
-    snapshot.session = holder.snapshot();
+    snapshot.session = session.snapshot();
     return snapshot;
 }
 
@@ -313,7 +313,7 @@ Future<std::string> SamplingClient::export_sampler() const {
     return read<std::string>(
         impl_->runtime, impl_->sampler, "export_sampler", [](service::Sampler& ready) {
             auto snapshot = snapshot_of(ready);
-            auto const& credentials = ready.shared().holder().config().credentials;
+            auto const& credentials = ready.core().session().config().credentials;
             if (!credentials.api_key.empty()) snapshot.api_key = credentials.api_key;
             if (!credentials.command.empty()) snapshot.credential_cmd = credentials.command;
             return service::encode_sampler_export(snapshot);

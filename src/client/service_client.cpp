@@ -1,22 +1,21 @@
 #include <tinkxx/service_client.hpp>
 
-#include "client/client_core.hpp"
-#include "client/http_order.hpp"
-#include "client/ready_call.hpp"
-#include "client/request_operation.hpp"
+#include "client/make_core.hpp"
 #include "client/resolved_options.hpp"
 #include "client/sampling_impl.hpp"
 #include "client/service_impl.hpp"
-#include "client/shared_transport.hpp"
-#include "client/tinker_path.hpp"
 #include "client/training_impl.hpp"
-#include "client/training_start.hpp"
+#include "math/check.hpp"
 #include "service/auth/identity.hpp"
+#include "service/calls/ready_call.hpp"
+#include "service/calls/request_call.hpp"
+#include "service/common/uuid.hpp"
+#include "service/http/http_order.hpp"
 #include "service/sampling/sampler.hpp"
-#include "service/session/sampler_handle.hpp"
-#include "service/telemetry/holder_telemetry.hpp"
-#include "service/training/check.hpp"
-#include "service/uuid.hpp"
+#include "service/sampling/sampler_handle.hpp"
+#include "service/session/session_telemetry.hpp"
+#include "service/text/endpoint.hpp"
+#include "service/training/training_start.hpp"
 #include "wire/service_messages.hpp"
 
 #include <algorithm>
@@ -61,7 +60,8 @@ SamplingClient ServiceClient::create_sampling_client(std::string model) const {
 
 SamplingClient ServiceClient::create_sampling_client(std::string model, RetryConfig retry) const {
     SamplerOptions options;
-    (model.starts_with(path_scheme) ? options.model_path : options.base_model) = std::move(model);
+    (model.starts_with(service::path_scheme) ? options.model_path : options.base_model) =
+        std::move(model);
     options.retry = std::move(retry);
     return create_sampling_client(std::move(options));
 }
@@ -70,7 +70,7 @@ SamplingClient ServiceClient::create_sampling_client(SamplerOptions options) con
     if (options.base_model.empty() && options.model_path.empty()) {
         refuse_sampler("base_model", "", "either base_model or model_path must be given");
     }
-    if (!options.model_path.empty() && !options.model_path.starts_with(path_scheme)) {
+    if (!options.model_path.empty() && !options.model_path.starts_with(service::path_scheme)) {
         refuse_sampler(
             "model_path", options.model_path,
             "model_path is \"" + options.model_path + "\"; it must start with tinker://");
@@ -110,18 +110,18 @@ Future<TrainingClient> ServiceClient::create_lora_training_client(std::string ba
                                .category = ErrorCategory::user,
                                .field = "base_model"};
     }
-    if (!problem) problem = service::lora_problem(operation, options.lora);
-    if (!problem) problem = service::optimizer_problem(operation, options.optimizer);
+    if (!problem) problem = math::lora_problem(operation, options.lora);
+    if (!problem) problem = math::optimizer_problem(operation, options.optimizer);
     if (problem) return make_failed_future<TrainingClient>(Error{*std::move(problem)});
-    client::NewModel model;
+    service::NewModel model;
     model.operation = operation;
     model.base_model = std::move(base_model);
     model.lora = options.lora;
     model.optimizer = std::move(options.optimizer);
     if (!options.user_metadata.empty()) model.user_metadata = std::move(options.user_metadata);
-    auto created = client::create_model(impl_->runtime(), impl_->session(), std::move(model));
+    auto created = service::create_model(impl_->runtime(), impl_->session(), std::move(model));
     return created.then(
-        [runtime = impl_->runtime(), propagator = impl_->propagator()](client::Model made) {
+        [runtime = impl_->runtime(), propagator = impl_->propagator()](service::ModelHandle made) {
             return TrainingClient{std::make_shared<TrainingClient::Impl const>(
                 runtime, std::move(made), propagator, CallOptions())};
         });
@@ -161,10 +161,10 @@ Future<TrainingClient> ServiceClient::from_state(std::string path, FromStateOpti
                          .field = "optimizer",
                          .value = std::string{optimizer_family(*options.optimizer)}};
     } else if (options.optimizer) {
-        problem = service::optimizer_problem(operation, *options.optimizer);
+        problem = math::optimizer_problem(operation, *options.optimizer);
     }
     if (problem) return make_failed_future<TrainingClient>(Error{*std::move(problem)});
-    client::SavedModel saved;
+    service::SavedModel saved;
     saved.operation = std::move(operation);
     saved.path = std::move(path);
     saved.with_optimizer = with_optimizer;
@@ -176,9 +176,9 @@ Future<TrainingClient> ServiceClient::from_state(std::string path, FromStateOpti
                             : impl_->sessionless_with(options.weights_access_token);
     saved.token = std::move(options.weights_access_token);
     auto created =
-        client::create_model_from(impl_->runtime(), impl_->session(), lookup, std::move(saved));
+        service::create_model_from(impl_->runtime(), impl_->session(), lookup, std::move(saved));
     return created.then(
-        [runtime = impl_->runtime(), propagator = impl_->propagator()](client::Model made) {
+        [runtime = impl_->runtime(), propagator = impl_->propagator()](service::ModelHandle made) {
             return TrainingClient{std::make_shared<TrainingClient::Impl const>(
                 runtime, std::move(made), propagator, CallOptions())};
         });
@@ -197,7 +197,7 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
                                          ? impl_->project().value_or("")
                                          : std::move(options.destination_project);
     if (options.ttl) request.ttl_seconds = options.ttl->count();
-    auto problem = service::ttl_problem(operation, request.ttl_seconds);
+    auto problem = math::ttl_problem(operation, request.ttl_seconds);
     if (request.destination_project_id.empty()) {
         problem = ErrorDetails{.kind = ErrorKind::validation,
                                .message = std::string{operation} +
@@ -210,18 +210,18 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
     if (problem) return make_failed_future<std::string>(Error{*std::move(problem)});
     Promise<std::string> promise{impl_->runtime()};
     auto future = promise.get_future();
-    std::make_shared<client::RequestOperation<std::string>>(
+    std::make_shared<service::RequestCall<std::string>>(
         impl_->sessionless(), nullptr, std::string{operation},
         [body = wire::encode_copy_weights(request),
-         token = std::move(options.weights_access_token)](service::SamplingShared& ready) {
+         token = std::move(options.weights_access_token)](service::ClientCore& ready) {
             auto& http = ready.http();
-            auto order = client::post_order(http, "/api/v1/copy_weights", body, Purpose::train);
+            auto order = service::post_order(http, "/api/v1/copy_weights", body, Purpose::train);
             order.operation.feature = "copying weights";
             // One key for all repeats: they make one copy (R-RETRY-84).
             auto const high = http.scheduler().entropy("copy_weights");
             order.idempotency_key =
                 service::uuid_text(high, http.scheduler().entropy("copy_weights"));
-            client::add_method(order, ready.holder().config().sdk_version, "copy_weights");
+            service::add_method(order, ready.session().config().sdk_version, "copy_weights");
             if (!token.empty()) order.headers.add("X-Tinker-Weights-Access-Token", token);
             return order;
         },
@@ -266,10 +266,10 @@ Future<void> ServiceClient::check_access() const {
 }
 
 Future<Identity> ServiceClient::whoami() const {
-    auto const shared = impl_->sessionless();
-    return client::once_ready<Identity>(
-        impl_->runtime(), shared, nullptr, "whoami", [&ready = *shared]() -> Result<Identity> {
-            auto const token = ready.holder().identity_token();
+    auto const core = impl_->sessionless();
+    return service::once_ready<Identity>(
+        impl_->runtime(), core, nullptr, "whoami", [&ready = *core]() -> Result<Identity> {
+            auto const token = ready.session().identity_token();
             auto known = service::whoami(token ? std::string_view{*token} : std::string_view{});
             if (!known) return known.error();
             Identity identity;
@@ -281,12 +281,12 @@ Future<Identity> ServiceClient::whoami() const {
 }
 
 Future<ServiceStatus> ServiceClient::status() const {
-    auto const shared = impl_->session();
+    auto const core = impl_->session();
     auto others = impl_->sessionless_cores();
     auto const done = std::make_shared<Promise<ServiceStatus>>(impl_->runtime());
     auto future = done->get_future();
-    shared->scheduler().post([shared, others = std::move(others), done] {
-        auto status = shared->status();
+    core->scheduler().post([core, others = std::move(others), done] {
+        auto status = core->status();
         for (auto const& other : others) {
             auto more = other->status();
             std::ranges::move(more.pending, std::back_inserter(status.pending));
@@ -300,10 +300,10 @@ Future<ServiceStatus> ServiceClient::status() const {
 }
 
 Future<std::string> ServiceClient::session_id() const {
-    auto const shared = impl_->session();
-    return client::once_ready<std::string>(
-        impl_->runtime(), shared, nullptr, "session_id",
-        [&ready = *shared]() -> Result<std::string> { return ready.holder().session_id(); });
+    auto const core = impl_->session();
+    return service::once_ready<std::string>(
+        impl_->runtime(), core, nullptr, "session_id",
+        [&ready = *core]() -> Result<std::string> { return ready.session().session_id(); });
 }
 
 Future<void> ServiceClient::close() const { return impl_->close(std::nullopt); }
@@ -343,7 +343,7 @@ SamplingClient from_sampler_handle(std::string const& handle, RetryConfig retry,
     auto const runtime = options.runtime ? *options.runtime : Runtime::shared();
     auto const resolved = client::resolve(options, client::process_environment());
     auto transport = options.transport;
-    auto const config = client::holder_config(resolved);
+    auto const config = client::session_config(resolved);
     if (!transport) {
         transport = client::shared_transport(runtime, client::transport_key(resolved, config));
     }
@@ -352,8 +352,8 @@ SamplingClient from_sampler_handle(std::string const& handle, RetryConfig retry,
     plan.copy = true;
     plan.retry = std::move(retry);
     plan.record_stability_info = snapshot.record_stability_info;
-    auto core = client::make_core(runtime, config, resolved, service::HolderKind::shadow, transport,
-                                  snapshot.session, {});
+    auto core = client::make_core(runtime, config, resolved, service::SessionKind::shadow,
+                                  transport, snapshot.session, {});
     return SamplingClient{std::make_shared<SamplingClient::Impl>(
         runtime, service::Sampler::make(std::move(core), std::move(plan)),
         resolved.trace_propagator)};

@@ -2,12 +2,11 @@
 
 #include <tinkxx/service_client.hpp>
 
-#include "client/client_core.hpp"
-#include "client/close_call.hpp"
-#include "client/http_order.hpp"
-#include "client/request_operation.hpp"
+#include "client/make_core.hpp"
 #include "client/resolved_options.hpp"
-#include "client/shared_transport.hpp"
+#include "service/calls/close_call.hpp"
+#include "service/calls/request_call.hpp"
+#include "service/http/http_order.hpp"
 
 #include <memory>
 #include <mutex>
@@ -24,7 +23,7 @@ public:
     explicit Impl(ClientOptions options)
         : runtime_{options.runtime ? *options.runtime : Runtime::shared()},
           resolved_{client::resolve(options, client::process_environment())},
-          config_{client::holder_config(resolved_)},
+          config_{client::session_config(resolved_)},
           transport_{std::move(options.transport)} {
         runtime_.core()->refuse_if_inherited();
         if (!transport_) {
@@ -33,18 +32,19 @@ public:
         }
     }
 
-    using Shared = std::shared_ptr<service::SamplingShared>;
+    using Core = std::shared_ptr<service::ClientCore>;
 
     /// R-CONF-40: each is made once, by the first call that needs it.
-    Shared session() { return get(session_, service::HolderKind::session); }
-    Shared sessionless() { return get(sessionless_, service::HolderKind::sessionless); }
+    Core session() { return get(session_, service::SessionKind::session); }
+    Core sessionless() { return get(sessionless_, service::SessionKind::sessionless); }
     /// One that asks with somebody else's credential. It lives as long as it is used.
-    Shared sessionless_with(std::string token) {
+    Core sessionless_with(std::string token) {
         runtime_.core()->refuse_if_inherited();
         auto config = config_;
         config.credentials = {.api_key = std::move(token)};
-        auto core = client::make_core(runtime_, config, resolved_, service::HolderKind::sessionless,
-                                      transport_, std::nullopt, ids_);
+        auto core =
+            client::make_core(runtime_, config, resolved_, service::SessionKind::sessionless,
+                              transport_, std::nullopt, ids_);
         std::scoped_lock const lock{mutex_};
         std::erase_if(others_, [](auto const& other) { return other.expired(); });
         others_.push_back(core);
@@ -52,10 +52,10 @@ public:
         return core;
     }
     /// All but the session's that calls have needed so far.
-    std::vector<Shared> sessionless_cores() {
+    std::vector<Core> sessionless_cores() {
         runtime_.core()->refuse_if_inherited();
         std::scoped_lock const lock{mutex_};
-        std::vector<Shared> cores;
+        std::vector<Core> cores;
         if (sessionless_) cores.push_back(sessionless_);
         for (auto const& other : others_) {
             if (auto core = other.lock()) cores.push_back(std::move(core));
@@ -67,14 +67,14 @@ public:
     }
 
     template <class T>
-    Future<T> ask(Shared const& shared, std::string name, std::string path, Purpose purpose,
-                  service::Repeat repeat, typename client::RequestOperation<T>::Decode decode) {
+    Future<T> ask(Core const& core, std::string name, std::string path, Purpose purpose,
+                  service::Repeat repeat, typename service::RequestCall<T>::Decode decode) {
         Promise<T> promise{runtime_};
         auto future = promise.get_future();
-        std::make_shared<client::RequestOperation<T>>(
-            shared, nullptr, std::move(name),
-            [path = std::move(path), purpose](service::SamplingShared& ready) {
-                return client::get_order(ready.http(), path, purpose);
+        std::make_shared<service::RequestCall<T>>(
+            core, nullptr, std::move(name),
+            [path = std::move(path), purpose](service::ClientCore& ready) {
+                return service::get_order(ready.http(), path, purpose);
             },
             repeat, std::move(decode), std::move(promise))
             ->launch();
@@ -83,7 +83,7 @@ public:
 
     Future<void> close(std::optional<service::Finish> finish) {
         runtime_.core()->refuse_if_inherited();
-        Shared session;
+        Core session;
         {
             std::scoped_lock const lock{mutex_};
             closed_ = true;
@@ -101,7 +101,7 @@ public:
     }
 
 private:
-    Shared get(Shared& slot, service::HolderKind kind) {
+    Core get(Core& slot, service::SessionKind kind) {
         runtime_.core()->refuse_if_inherited();  // before a lock that nobody here may hold
         std::scoped_lock const lock{mutex_};
         if (!slot) {
@@ -112,28 +112,27 @@ private:
         }
         return slot;
     }
-    static void close_core(Shared const& core) {
+    static void close_core(Core const& core) {
         core->scheduler().post(
-            [core] { core->holder().close(std::nullopt, [](Result<void> const&) {}); });
+            [core] { core->session().close(std::nullopt, [](Result<void> const&) {}); });
     }
 
-    Future<void> close(Shared const& shared, std::optional<service::Finish> finish) {
+    Future<void> close(Core const& core, std::optional<service::Finish> finish) {
         Promise<void> promise{runtime_};
         auto future = promise.get_future();
-        std::make_shared<client::CloseCall>(shared, std::move(finish), std::move(promise))
-            ->launch();
+        std::make_shared<service::CloseCall>(core, std::move(finish), std::move(promise))->launch();
         return future;
     }
 
     Runtime runtime_;
     client::ResolvedOptions const resolved_;
-    service::HolderConfig const config_;
+    service::SessionConfig const config_;
     std::shared_ptr<Transport> transport_;
     service::PendingList::Ids const ids_{std::make_shared<std::uint64_t>()};
     std::mutex mutex_{};  // guards what follows
-    Shared session_{};
-    Shared sessionless_{};
-    std::vector<std::weak_ptr<service::SamplingShared>> others_{};
+    Core session_{};
+    Core sessionless_{};
+    std::vector<std::weak_ptr<service::ClientCore>> others_{};
     bool closed_{false};
 };
 

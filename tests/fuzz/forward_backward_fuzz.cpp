@@ -1,5 +1,5 @@
 // The result of a forward or backward pass, in both forms that servers send.
-#include "service/training/combining.hpp"
+#include "service/passes/combining.hpp"
 #include "wire/tensor.hpp"
 #include "wire/training.hpp"
 

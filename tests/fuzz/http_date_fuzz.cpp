@@ -1,5 +1,5 @@
 // Dates as servers write them.
-#include "service/http/http_date.hpp"
+#include "service/text/http_date.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include <tinkxx/transport.hpp>
 
 #include "local/handler.hpp"
-#include "service/random.hpp"
+#include "service/common/random.hpp"
 #include "simulation/outcome.hpp"
 
 #include <chrono>

@@ -3,7 +3,7 @@
 #include <tinkxx/testing/manual_clock.hpp>
 #include <tinkxx/transport.hpp>
 
-#include "service/random.hpp"
+#include "service/common/random.hpp"
 #include "simulation/alarm.hpp"
 #include "simulation/local_host.hpp"
 #include "simulation/outcome.hpp"

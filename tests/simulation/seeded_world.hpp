@@ -6,7 +6,7 @@
 #include <tinkxx/testing/faulty_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "service/random.hpp"
+#include "service/common/random.hpp"
 #include "simulation/alarm.hpp"
 #include "simulation/outcome.hpp"
 

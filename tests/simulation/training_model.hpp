@@ -3,7 +3,7 @@
 #include <tinkxx/testing/fake_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "service/random.hpp"
+#include "service/common/random.hpp"
 #include "simulation/alarm.hpp"
 #include "simulation/outage.hpp"
 #include "simulation/outcome.hpp"

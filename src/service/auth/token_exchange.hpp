@@ -1,8 +1,8 @@
 #pragma once
 
-#include "service/alarm.hpp"
 #include "service/auth/credential_queue.hpp"
 #include "service/auth/token_clock.hpp"
+#include "service/common/alarm.hpp"
 #include "service/http/http_call.hpp"
 
 #include <cstdint>

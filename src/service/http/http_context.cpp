@@ -1,8 +1,8 @@
 #include "service/http/http_context.hpp"
 
+#include "service/common/uuid.hpp"
 #include "service/http/http_call.hpp"
 #include "service/http/standard_headers.hpp"
-#include "service/uuid.hpp"
 
 #include <string_view>
 #include <utility>

@@ -6,12 +6,12 @@
 #include <tinkxx/transport.hpp>
 
 #include "base/runtime_core.hpp"
+#include "service/common/random.hpp"
 #include "service/http/credentials.hpp"
 #include "service/http/deprecation_notes.hpp"
-#include "service/http/endpoint.hpp"
 #include "service/http/http_retry.hpp"
-#include "service/http/scrubber.hpp"
-#include "service/random.hpp"
+#include "service/text/endpoint.hpp"
+#include "service/text/scrubber.hpp"
 
 #include <array>
 #include <chrono>

@@ -3,7 +3,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/transport.hpp>
 
-#include "service/http/scrubber.hpp"
+#include "service/text/scrubber.hpp"
 
 #include <string>
 #include <string_view>

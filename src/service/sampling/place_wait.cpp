@@ -5,22 +5,22 @@
 namespace tinkxx::service {
 
 void PlaceWait::begin() {
-    auto& scheduler = shared_->scheduler();
+    auto& scheduler = core_->scheduler();
     started_ = scheduler.now();
-    id_ = shared_->pending().next_id();
+    id_ = core_->pending().next_id();
     if (turn_->done()) return;  // served meanwhile
-    shared_->attach();
+    core_->attach();
     self_ = shared_from_this();
-    shared_->pending().add(*this);
+    core_->pending().add(*this);
     if (limit_.count() > 0) {
         ends_ = started_ + limit_;
         scheduler.arm(deadline_, ends_, Precision::coarse);
     }
-    shared_->tell_stage(status(started_), metadata_);
+    core_->tell_stage(status(started_), metadata_);
 }
 
 void PlaceWait::out_of_time() {
-    auto const standing = status(shared_->scheduler().now());
+    auto const standing = status(core_->scheduler().now());
     turn_->set_error(
         Error{{.kind = ErrorKind::timeout,
                .message = "not done within its deadline of " + std::to_string(limit_.count()) +

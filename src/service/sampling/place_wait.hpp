@@ -2,8 +2,8 @@
 
 #include <tinkxx/future.hpp>
 
-#include "service/alarm.hpp"
-#include "service/sampling/sampling_shared.hpp"
+#include "service/common/alarm.hpp"
+#include "service/core/client_core.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -15,32 +15,32 @@ namespace tinkxx::service {
 
 /// A sample whose caller is blocked until there is a place for it (`ClientOptions::max_pending`),
 /// as others see it. Made on the caller's thread, then for the loop thread only.
-class PlaceWait final : public std::enable_shared_from_this<PlaceWait>, private PendingOperation {
+class PlaceWait final : public std::enable_shared_from_this<PlaceWait>, private PendingEntry {
 public:
     /// What ends the wait; done if it is over.
     using Turn = std::shared_ptr<Promise<void>>;
 
-    PlaceWait(std::shared_ptr<SamplingShared> shared, std::string operation,
+    PlaceWait(std::shared_ptr<ClientCore> core, std::string operation,
               std::chrono::milliseconds deadline, Metadata metadata, Turn turn)
-        : shared_{std::move(shared)},
+        : core_{std::move(core)},
           operation_{std::move(operation)},
-          limit_{deadline.count() > 0 ? deadline : shared_->settings().deadline},
+          limit_{deadline.count() > 0 ? deadline : core_->settings().deadline},
           metadata_{std::move(metadata)},
           turn_{std::move(turn)} {}
 
     /// Goes to the loop. Any thread, once.
     void launch() {
-        shared_->scheduler().post([self = shared_from_this()] { self->begin(); });
+        core_->scheduler().post([self = shared_from_this()] { self->begin(); });
     }
     /// Nothing came of the sample. Any thread, once.
     void give_up() {
-        shared_->scheduler().post([self = shared_from_this()] { self->leave(); });
+        core_->scheduler().post([self = shared_from_this()] { self->leave(); });
     }
 
     /// The sample begins, and is listed in its place.
     void leave() noexcept {
-        shared_->scheduler().disarm(deadline_);
-        shared_->pending().remove(*this);
+        core_->scheduler().disarm(deadline_);
+        core_->pending().remove(*this);
         self_.reset();
     }
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
@@ -52,7 +52,7 @@ private:
     OperationStatus status(TimePoint now) const override;
     void on_close() noexcept override;
 
-    std::shared_ptr<SamplingShared> const shared_;
+    std::shared_ptr<ClientCore> const core_;
     std::string const operation_;
     std::chrono::milliseconds const limit_;
     Metadata const metadata_;

@@ -1,7 +1,7 @@
 #include "service/sampling/sampler.hpp"
 
-#include "service/futures/poll_machine.hpp"
-#include "service/session/sampler_handle.hpp"
+#include "service/results/poll_machine.hpp"
+#include "service/sampling/sampler_handle.hpp"
 #include "wire/service_messages.hpp"
 
 #include <algorithm>
@@ -15,27 +15,28 @@ constexpr std::string_view join_path = "/api/v1/join_sampling_session";
 
 }  // namespace
 
-Sampler::Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan)
-    : shared_{std::move(shared)},
+Sampler::Sampler(std::shared_ptr<ClientCore> core, SamplerPlan plan)
+    : core_{std::move(core)},
       plan_{std::move(plan)},
       config_{std::make_shared<RetryConfig const>(plan_.retry)},
       reporter_{sampling_queue} {}
 
-std::shared_ptr<Sampler> Sampler::make(std::shared_ptr<SamplingShared> shared, SamplerPlan plan) {
+std::shared_ptr<Sampler> Sampler::make(std::shared_ptr<ClientCore> core, SamplerPlan plan) {
     auto const let_go = [](Sampler* last) {
         std::unique_ptr<Sampler> owner{last};
-        auto& core = last->runtime();
+        auto& runtime = last->runtime();
         // Without threads it may never be turned again, and would hold what is posted for ever.
-        if (core.zero_thread() || core.scheduler().on_loop() || !reaches_loop(core)) return;
-        core.scheduler().post([owner = std::move(owner)] {});
+        if (runtime.zero_thread() || runtime.scheduler().on_loop() || !reaches_loop(runtime))
+            return;
+        runtime.scheduler().post([owner = std::move(owner)] {});
     };
-    return std::shared_ptr<Sampler>{new Sampler{std::move(shared), std::move(plan)}, let_go};
+    return std::shared_ptr<Sampler>{new Sampler{std::move(core), std::move(plan)}, let_go};
 }
 
 Sampler::~Sampler() = default;
 
 std::string Sampler::url(std::string_view path) const {
-    auto const& config = shared_->http().config();
+    auto const& config = core_->http().config();
     return config.endpoint.url(path, config.query, {});
 }
 
@@ -43,10 +44,10 @@ std::optional<Result<void>> Sampler::when_ready(SamplerWaiter& waiter) {
     if (state_ == State::ready) return Result<void>{};
     waiters_.push_back(waiter);
     if (state_ == State::idle) {
-        shared_->attach();
+        core_->attach();
         self_ = shared_from_this();
-        state_ = State::waiting_for_holder;
-        shared_->holder().when_ready(*this);
+        state_ = State::waiting_for_session;
+        core_->session().when_ready(*this);
     }
     return std::nullopt;
 }
@@ -57,7 +58,7 @@ void Sampler::forget(SamplerWaiter& waiter) noexcept {
 
 void Sampler::on_ready(Result<void> outcome) {
     if (!outcome) return finish(outcome);
-    shared_->prepare();
+    core_->prepare();
     if (!plan_.sampling_session_id.empty()) {
         id_ = plan_.sampling_session_id;
         return plan_.copy ? join() : finish({});
@@ -68,9 +69,9 @@ void Sampler::on_ready(Result<void> outcome) {
 void Sampler::create() {
     state_ = State::creating;
     // The same number when it is tried again: the server then knows it for the same session.
-    if (!session_seq_id_) session_seq_id_ = shared_->holder().next_sampling_session_seq();
+    if (!session_seq_id_) session_seq_id_ = core_->session().next_sampling_session_seq();
     wire::CreateSamplingSession request;
-    request.session_id = shared_->holder().session_id();
+    request.session_id = core_->session().session_id();
     request.sampling_session_seq_id = *session_seq_id_;
     if (!plan_.base_model.empty()) request.base_model = plan_.base_model;
     if (!plan_.model_path.empty()) request.model_path = plan_.model_path;
@@ -78,7 +79,7 @@ void Sampler::create() {
 }
 
 void Sampler::join() {
-    if (!shared_->holder().join_sampling_session()) {
+    if (!core_->session().join_sampling_session()) {
         number_at_random();
         return finish({});
     }
@@ -90,15 +91,15 @@ void Sampler::send(std::string_view path, std::string body, Repeat repeat) {
     HttpOrder order;
     order.operation = {.method = "POST", .path = std::string{path}};
     order.url = url(path);
-    order.common_headers = shared_->http().json_headers();
+    order.common_headers = core_->http().json_headers();
     order.body.head = std::make_shared<std::string const>(std::move(body));
     order.purpose = Purpose::session;
-    order.timeouts = shared_->http().config().timeouts;
-    order.max_retries = shared_->http().config().max_retries;
-    ServiceCall::Listener& listener = *this;
-    call_ = std::make_unique<ServiceCall>(shared_->context(), listener);
+    order.timeouts = core_->http().config().timeouts;
+    order.max_retries = core_->http().config().max_retries;
+    ServiceRequest::Listener& listener = *this;
+    call_ = std::make_unique<ServiceRequest>(core_->context(), listener);
     call_->start(std::move(order), repeat);
-    shared_->listen(*this);
+    core_->listen(*this);
     on_standing();
 }
 
@@ -149,7 +150,7 @@ void Sampler::number_at_random() {
 
 void Sampler::finish(Result<void> const& outcome) {
     auto const keep_alive = std::move(self_);
-    shared_->forget(static_cast<CloseListener&>(*this));
+    core_->forget(static_cast<CloseListener&>(*this));
     call_.reset();
     state_ = outcome ? State::ready : State::idle;
     if (outcome) handler_ = handler_of(*config_);
@@ -159,29 +160,29 @@ void Sampler::finish(Result<void> const& outcome) {
 }
 
 Stage Sampler::stage() const noexcept {
-    if (!call_) return shared_->holder().stage();
+    if (!call_) return core_->session().stage();
     return call_->doing() == Standing::Doing::credential ? Stage::waiting_for_credential
                                                          : Stage::creating_sampler;
 }
 
 bool Sampler::waits_for_service() const noexcept {
-    return call_ ? call_->waits_for_service() : shared_->holder().waits_for_service();
+    return call_ ? call_->waits_for_service() : core_->session().waits_for_service();
 }
 
 std::optional<TimePoint> Sampler::until() const {
-    if (!call_) return shared_->holder().until();
+    if (!call_) return core_->session().until();
     if (stage() == Stage::waiting_for_credential) return call_->standing().until;
     return std::nullopt;
 }
 
 std::optional<Standing> Sampler::call_standing() const {
     if (call_) return call_->standing();
-    return shared_->holder().call_standing();
+    return core_->session().call_standing();
 }
 
 std::string Sampler::standing(TimePoint now) const {
     if (call_) return describe(call_->standing(), now);
-    return shared_->holder().standing();
+    return core_->session().standing();
 }
 
 std::shared_ptr<RetryConfig const> Sampler::config_for(RetryOverrides const& overrides) {
@@ -192,16 +193,16 @@ std::shared_ptr<RetryConfig const> Sampler::config_for(RetryOverrides const& ove
 /// R-RETRY-05, C-02, C-27: the caller's limit, capped by the server's; none with the completion
 /// poll unless the caller set one.
 std::shared_ptr<RetryHandler> Sampler::handler_of(RetryConfig const& config) {
-    auto const& holder = shared_->holder();
+    auto const& session = core_->session();
     std::optional<std::int64_t> limit = config.max_connections;
-    if (!holder.completion_poll()) {
-        auto const servers = holder.flags().sample_max_concurrent_requests;
-        if (!limit) limit = holder.max_concurrent_samples();
+    if (!session.completion_poll()) {
+        auto const servers = session.flags().sample_max_concurrent_requests;
+        if (!limit) limit = session.max_concurrent_samples();
         if (servers) limit = std::min(*limit, *servers);
     }
     auto const account =
-        RetryHandlers::account(holder.endpoint_key(), holder.credential_identity());
-    return shared_->handlers().get(account, id_, config, limit, telemetry(), scheduler());
+        RetryHandlers::account(session.endpoint_key(), session.credential_identity());
+    return core_->handlers().get(account, id_, config, limit, telemetry(), scheduler());
 }
 
 std::shared_ptr<RetryHandler> Sampler::handler_for(RetryConfig const& config,
@@ -213,16 +214,16 @@ std::shared_ptr<RetryHandler> Sampler::handler_for(RetryConfig const& config,
 
 RetryHandler* Sampler::handler() noexcept { return handler_.get(); }
 
-bool Sampler::no_retries() const noexcept { return shared_->holder().flags().sample_no_retries; }
+bool Sampler::no_retries() const noexcept { return core_->session().flags().sample_no_retries; }
 
 bool Sampler::stuck_detection() const noexcept {
-    return shared_->holder().flags().sample_enable_stuck_detection;
+    return core_->session().flags().sample_enable_stuck_detection;
 }
 
 CompletionPoll* Sampler::completions() {
-    if (!shared_->holder().completion_poll()) return nullptr;
+    if (!core_->session().completion_poll()) return nullptr;
     if (!completions_) {
-        completions_ = std::make_unique<CompletionPoll>(shared_->futures(), id_, clone_);
+        completions_ = std::make_unique<CompletionPoll>(core_->results(), id_, clone_);
     }
     return completions_->works() ? completions_.get() : nullptr;
 }
@@ -238,7 +239,7 @@ void Sampler::warn_of_queue(QueueState state, std::string const& reason) {
 }
 
 void Sampler::cancel_on_server(std::string const& request_id) {
-    shared_->cancels().cancel(request_id);
+    core_->cancels().cancel(request_id);
 }
 
 void Sampler::report_undecodable(Error const& error, std::string const& request_id, bool protobuf) {
@@ -256,21 +257,21 @@ void Sampler::capture(Error const& error) {
 }
 
 void Sampler::call_back(Task task) const {
-    runtime().run_callback([shared = shared_, task = std::move(task)]() mutable {
+    runtime().run_callback([core = core_, task = std::move(task)]() mutable {
         try {
             task();
         } catch (std::exception const& e) {
-            shared->http().log(LogLevel::warning,
-                               std::string{"a queue-state handler threw: "} + e.what());
+            core->http().log(LogLevel::warning,
+                             std::string{"a queue-state handler threw: "} + e.what());
         } catch (...) {
-            shared->http().log(LogLevel::warning,
-                               "a queue-state handler threw something that is no exception");
+            core->http().log(LogLevel::warning,
+                             "a queue-state handler threw something that is no exception");
         }
     });
 }
 
 Metadata Sampler::metadata(Metadata call) const {
-    call = shared_->metadata(std::move(call));
+    call = core_->metadata(std::move(call));
     if (!id_.empty()) call.try_emplace("sampling_session_id", id_);
     return call;
 }

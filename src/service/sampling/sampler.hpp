@@ -5,10 +5,10 @@
 #include <tinkxx/retry_config.hpp>
 
 #include "base/intrusive_list.hpp"
-#include "service/futures/completion_poll.hpp"
-#include "service/futures/queue_state_reporter.hpp"
-#include "service/sampling/sampling_shared.hpp"
-#include "service/session/service_call.hpp"
+#include "service/core/client_core.hpp"
+#include "service/requests/service_request.hpp"
+#include "service/results/completion_poll.hpp"
+#include "service/results/queue_state_reporter.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -52,18 +52,16 @@ struct SamplerPlan {
 class Sampler final : public std::enable_shared_from_this<Sampler>,
                       private ReadyWaiter,
                       private CloseListener,
-                      private ServiceCall::Listener {
+                      private ServiceRequest::Listener {
 public:
     /// Its last handle may go on any thread: it ends on the loop.
-    [[nodiscard]] static std::shared_ptr<Sampler> make(std::shared_ptr<SamplingShared> shared,
+    [[nodiscard]] static std::shared_ptr<Sampler> make(std::shared_ptr<ClientCore> core,
                                                        SamplerPlan plan);
     ~Sampler() override;
 
     /// Any thread.
-    [[nodiscard]] Scheduler& scheduler() const noexcept { return shared_->scheduler(); }
-    [[nodiscard]] detail::RuntimeCore& runtime() const noexcept {
-        return shared_->http().runtime();
-    }
+    [[nodiscard]] Scheduler& scheduler() const noexcept { return core_->scheduler(); }
+    [[nodiscard]] detail::RuntimeCore& runtime() const noexcept { return core_->http().runtime(); }
     [[nodiscard]] SamplerPlan const& plan() const noexcept { return plan_; }
     [[nodiscard]] std::string url(std::string_view path) const;
 
@@ -73,22 +71,22 @@ public:
     /// `waiter` is not told any more.
     void forget(SamplerWaiter& waiter) noexcept;
     [[nodiscard]] std::optional<Error> refusal(std::string_view operation) const {
-        return shared_->refusal(operation);
+        return core_->refusal(operation);
     }
     /// Where the creation stands.
     [[nodiscard]] Stage stage() const noexcept;
     [[nodiscard]] std::string standing(TimePoint now) const;
-    /// As `ServiceCall` has it, of the creation.
+    /// As `ServiceRequest` has it, of the creation.
     [[nodiscard]] bool waits_for_service() const noexcept;
     /// Of the request that it, or its client, needs the answer to; empty if there is none.
     [[nodiscard]] std::optional<Standing> call_standing() const;
     /// When that ends at the latest, if it is known.
     [[nodiscard]] std::optional<TimePoint> until() const;
 
-    [[nodiscard]] SamplingShared& shared() const noexcept { return *shared_; }
-    [[nodiscard]] PendingList& pending() const noexcept { return shared_->pending(); }
+    [[nodiscard]] ClientCore& core() const noexcept { return *core_; }
+    [[nodiscard]] PendingList& pending() const noexcept { return core_->pending(); }
     [[nodiscard]] std::chrono::milliseconds deadline() const noexcept {
-        return shared_->settings().deadline;
+        return core_->settings().deadline;
     }
 
     // What follows is there once it is ready.
@@ -116,23 +114,23 @@ public:
     void warn_unanswered(std::string_view options);
     void capture(Error const& error);
 
-    [[nodiscard]] Telemetry* telemetry() const noexcept { return shared_->context().telemetry(); }
-    void log(LogLevel level, std::string_view line) const { shared_->http().log(level, line); }
-    [[nodiscard]] bool logs(LogLevel level) const noexcept { return shared_->http().logs(level); }
-    [[nodiscard]] bool observed() const noexcept { return shared_->http().observed(); }
-    [[nodiscard]] bool wants_stages() const noexcept { return shared_->wants_stages(); }
+    [[nodiscard]] Telemetry* telemetry() const noexcept { return core_->context().telemetry(); }
+    void log(LogLevel level, std::string_view line) const { core_->http().log(level, line); }
+    [[nodiscard]] bool logs(LogLevel level) const noexcept { return core_->http().logs(level); }
+    [[nodiscard]] bool observed() const noexcept { return core_->http().observed(); }
+    [[nodiscard]] bool wants_stages() const noexcept { return core_->wants_stages(); }
     template <class Event>
     void tell(void (Observer::*member)(Event const&), Event event) const {
-        shared_->http().tell(member, std::move(event));
+        core_->http().tell(member, std::move(event));
     }
     /// Runs a caller's function on the callback executor; what it throws is logged (R-FUT-32).
     void call_back(Task task) const;
     [[nodiscard]] Metadata metadata(Metadata call) const;
 
 private:
-    Sampler(std::shared_ptr<SamplingShared> shared, SamplerPlan plan);
+    Sampler(std::shared_ptr<ClientCore> core, SamplerPlan plan);
 
-    enum class State : std::uint8_t { idle, waiting_for_holder, creating, joining, ready };
+    enum class State : std::uint8_t { idle, waiting_for_session, creating, joining, ready };
 
     void on_ready(Result<void> outcome) override;
     void on_standing() override;
@@ -148,12 +146,12 @@ private:
     void number_at_random();
     void finish(Result<void> const& outcome);
 
-    std::shared_ptr<SamplingShared> const shared_;
+    std::shared_ptr<ClientCore> const core_;
     SamplerPlan const plan_;
 
     State state_{State::idle};
     base::IntrusiveList<SamplerWaiter, &SamplerWaiter::links_> waiters_{};
-    std::unique_ptr<ServiceCall> call_{};
+    std::unique_ptr<ServiceRequest> call_{};
     std::shared_ptr<Sampler> self_{};  // while something is under way
     std::optional<std::int64_t> session_seq_id_{};
     std::string id_{};

@@ -14,10 +14,10 @@ namespace {
 using Key = std::tuple<detail::RuntimeCore const*, std::string, std::string>;
 
 /// Weak, so it keeps nothing alive. A runtime's address is not used twice while a share exists: the
-/// holder behind that holds the runtime.
+/// session behind that holds the runtime.
 struct Shadows {
     std::mutex mutex{};
-    std::map<Key, std::weak_ptr<Holder>> shares{};
+    std::map<Key, std::weak_ptr<Session>> shares{};
 };
 
 Shadows& shadows() {
@@ -48,7 +48,7 @@ void append_choice(std::string& text, std::optional<T> const& choice) {
 
 }  // namespace
 
-std::string canonical_text(HolderConfig const& config) {
+std::string canonical_text(SessionConfig const& config) {
     std::string text;
     append(text, config.http.endpoint.key());
     append(text, config.credentials.api_key);
@@ -83,23 +83,23 @@ std::string canonical_text(HolderConfig const& config) {
     return text;
 }
 
-std::shared_ptr<Holder> shared_shadow(detail::RuntimeCore const& runtime,
-                                      std::string_view session_id, HolderConfig const& config,
-                                      std::function<std::shared_ptr<Holder>()> const& make) {
+std::shared_ptr<Session> shared_shadow(detail::RuntimeCore const& runtime,
+                                       std::string_view session_id, SessionConfig const& config,
+                                       std::function<std::shared_ptr<Session>()> const& make) {
     auto& all = shadows();
     Key key{&runtime, std::string{session_id}, canonical_text(config)};
-    std::shared_ptr<Holder> share;  // before the lock: should it be the last, it closes after it
+    std::shared_ptr<Session> share;  // before the lock: should it be the last, it closes after it
     std::scoped_lock const lock{all.mutex};
     std::erase_if(all.shares, [](auto const& entry) { return entry.second.expired(); });
     share = all.shares[key].lock();
     if (share) return share;
-    auto holder = make();
-    auto* const shadow = holder.get();
-    share = std::shared_ptr<Holder>{
-        shadow, [holder](Holder* /*same*/) {
-            auto& runtime_of = holder->http().runtime();
+    auto session = make();
+    auto* const shadow = session.get();
+    share = std::shared_ptr<Session>{
+        shadow, [session](Session* /*same*/) {
+            auto& runtime_of = session->http().runtime();
             if (runtime_of.shut_down()) return;  // told by that itself
-            runtime_of.scheduler().post([holder] { holder->close({}, {}); });
+            runtime_of.scheduler().post([session] { session->close({}, {}); });
         }};
     all.shares[key] = share;
     return share;

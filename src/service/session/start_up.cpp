@@ -25,11 +25,11 @@ std::string_view to_string(StartUp::Step step) noexcept {
     return "";
 }
 
-StartUp::StartUp(HolderKind kind, wire::CreateSession session)
+StartUp::StartUp(SessionKind kind, wire::CreateSession session)
     : kind_{kind}, request_{std::move(session)} {}
 
 StartUp::StartUp(SessionSnapshot const& snapshot)
-    : kind_{HolderKind::shadow},
+    : kind_{SessionKind::shadow},
       step_{Step::done},
       flags_{snapshot.flags},
       dynamic_{snapshot.dynamic} {
@@ -105,7 +105,7 @@ void StartUp::advance() noexcept {
             step_ = Step::dynamic_config;
             break;
         case Step::dynamic_config:
-            step_ = kind_ == HolderKind::session ? Step::session : Step::done;
+            step_ = kind_ == SessionKind::session ? Step::session : Step::done;
             break;
         case Step::session:
         case Step::done:

@@ -3,7 +3,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/transport.hpp>
 
-#include "service/session/service_call.hpp"
+#include "service/requests/service_request.hpp"
 #include "wire/service_messages.hpp"
 
 #include <chrono>
@@ -17,14 +17,14 @@ namespace tinkxx::service {
 /// Asked at the start, and every so often afterwards.
 inline constexpr std::string_view dynamic_config_path = "/api/v1/client/dynamic_config";
 
-/// What a holder is for.
-enum class HolderKind : std::uint8_t {
+/// What a session is for.
+enum class SessionKind : std::uint8_t {
     session,      ///< training and sampling
     sessionless,  ///< lookups and administration
     shadow,       ///< sampling in a session that another process made
 };
 
-/// What one holder knows that another can go on from.
+/// What one session knows that another can go on from.
 struct SessionSnapshot {
     std::string session_id{};
     wire::ClientFlags flags{};
@@ -33,7 +33,7 @@ struct SessionSnapshot {
     bool operator==(SessionSnapshot const&) const = default;
 };
 
-/// Decides which request follows in a holder's start-up (R-CONF-41), and what its answer means.
+/// Decides which request follows in a session's start-up (R-CONF-41), and what its answer means.
 /// Touches no socket and reads no clock. What an answer has told is kept: a start-up that failed
 /// goes on from the step that did.
 class StartUp {
@@ -57,7 +57,7 @@ public:
     };
     static constexpr std::chrono::seconds dynamic_timeout{10};
 
-    StartUp(HolderKind kind, wire::CreateSession session);
+    StartUp(SessionKind kind, wire::CreateSession session);
     /// Of a shadow: there is nothing left to do.
     explicit StartUp(SessionSnapshot const& snapshot);
 
@@ -80,7 +80,7 @@ public:
 private:
     void advance() noexcept;
 
-    HolderKind kind_;
+    SessionKind kind_;
     Step step_{Step::client_config};
     wire::CreateSession request_{};
     wire::ClientFlags flags_{};

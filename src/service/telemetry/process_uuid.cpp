@@ -1,6 +1,6 @@
 #include "service/telemetry/process_uuid.hpp"
 
-#include "service/uuid.hpp"
+#include "service/common/uuid.hpp"
 
 #include <atomic>
 

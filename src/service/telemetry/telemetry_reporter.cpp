@@ -1,11 +1,10 @@
 #include "service/telemetry/telemetry_reporter.hpp"
 
+#include "service/common/uuid.hpp"
 #include "service/http/standard_headers.hpp"
 #include "service/retry/user_error.hpp"
-#include "service/telemetry/error_stack.hpp"
-#include "service/telemetry/error_type.hpp"
+#include "service/telemetry/error_text.hpp"
 #include "service/telemetry/process_uuid.hpp"
-#include "service/uuid.hpp"
 
 #include <boost/json/parse.hpp>
 

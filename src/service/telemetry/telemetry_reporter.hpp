@@ -3,8 +3,8 @@
 #include <tinkxx/detail/unique_function.hpp>
 #include <tinkxx/scheduler.hpp>
 
+#include "service/common/random.hpp"
 #include "service/http/http_call.hpp"
-#include "service/random.hpp"
 #include "service/telemetry/telemetry.hpp"
 #include "service/telemetry/telemetry_queue.hpp"
 
@@ -31,7 +31,7 @@ struct TelemetryOptions {
     std::function<std::int64_t()> pid{};
 };
 
-/// Sends telemetry to the service: one per holder (R-TEL-01..43). Nothing here fails or delays
+/// Sends telemetry to the service: one per session (R-TEL-01..43). Nothing here fails or delays
 /// whoever reports.
 ///
 /// Loop thread only. Destroying it forgets all that is queued, and callbacks that wait. The

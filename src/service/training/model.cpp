@@ -4,16 +4,16 @@
 
 namespace tinkxx::service {
 
-TrainingModel::TrainingModel(std::shared_ptr<SamplingShared> shared, std::string id,
+TrainingModel::TrainingModel(std::shared_ptr<ClientCore> core, std::string id,
                              std::optional<OptimizerConfig> optimizer)
-    : shared_{std::move(shared)},
+    : core_{std::move(core)},
       id_{std::move(id)},
       optimizer_{std::move(optimizer)},
-      caps_{.items = shared_->holder().chunk_items(), .bytes = shared_->holder().chunk_bytes()},
-      parallel_{shared_->holder().flags().parallel_fwdbwd_chunks},
-      compression_{shared_->holder().flags().proto_compress_fwdbwd ? wire::Compression::zstd
-                                                                   : wire::Compression::none},
-      encodings_{shared_->encodings()},
-      desk_{std::make_shared<TurnDesk>(shared_->scheduler())} {}
+      caps_{.items = core_->session().chunk_items(), .bytes = core_->session().chunk_bytes()},
+      parallel_{core_->session().flags().parallel_fwdbwd_chunks},
+      compression_{core_->session().flags().proto_compress_fwdbwd ? wire::Compression::zstd
+                                                                  : wire::Compression::none},
+      encodings_{core_->encodings()},
+      desk_{std::make_shared<TurnDesk>(core_->scheduler())} {}
 
 }  // namespace tinkxx::service

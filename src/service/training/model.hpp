@@ -2,11 +2,11 @@
 
 #include <tinkxx/types/training.hpp>
 
-#include "service/futures/queue_state_reporter.hpp"
-#include "service/sampling/sampling_shared.hpp"
-#include "service/training/chunking.hpp"
-#include "service/training/encoding_choice.hpp"
-#include "service/training/turns.hpp"
+#include "service/core/client_core.hpp"
+#include "service/core/encoding_choice.hpp"
+#include "service/passes/chunking.hpp"
+#include "service/passes/turns.hpp"
+#include "service/results/queue_state_reporter.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -19,17 +19,15 @@
 namespace tinkxx::service {
 
 /// A model that is being trained: its id, the order of its requests, and how they are made. Made
-/// on the loop once the holder is ready; what does not say otherwise may be read by any thread.
+/// on the loop once the session is ready; what does not say otherwise may be read by any thread.
 class TrainingModel final : public std::enable_shared_from_this<TrainingModel> {
 public:
-    TrainingModel(std::shared_ptr<SamplingShared> shared, std::string id,
+    TrainingModel(std::shared_ptr<ClientCore> core, std::string id,
                   std::optional<OptimizerConfig> optimizer);
 
-    [[nodiscard]] SamplingShared& shared() const noexcept { return *shared_; }
-    [[nodiscard]] std::shared_ptr<SamplingShared> const& shared_handle() const noexcept {
-        return shared_;
-    }
-    [[nodiscard]] Scheduler& scheduler() const noexcept { return shared_->scheduler(); }
+    [[nodiscard]] ClientCore& core() const noexcept { return *core_; }
+    [[nodiscard]] std::shared_ptr<ClientCore> const& core_handle() const noexcept { return core_; }
+    [[nodiscard]] Scheduler& scheduler() const noexcept { return core_->scheduler(); }
     [[nodiscard]] std::string const& id() const noexcept { return id_; }
     /// Empty if it is not known.
     [[nodiscard]] std::optional<OptimizerConfig> const& optimizer() const noexcept {
@@ -66,7 +64,7 @@ public:
     [[nodiscard]] QueueStateReporter& reporter() noexcept { return reporter_; }
 
 private:
-    std::shared_ptr<SamplingShared> const shared_;
+    std::shared_ptr<ClientCore> const core_;
     std::string const id_;
     std::optional<OptimizerConfig> const optimizer_;
     ChunkCaps const caps_;

@@ -30,8 +30,8 @@ struct CredentialsTest : ::testing::Test {
         ASSERT_TRUE(file.put("1", {.key = key}));
         ASSERT_TRUE(file.set_default("1"));
     }
-    [[nodiscard]] service::HolderConfig config() const {
-        return client::holder_config(
+    [[nodiscard]] service::SessionConfig config() const {
+        return client::session_config(
             client::resolve(options, [](char const*) { return std::optional<std::string>{}; }));
     }
 
@@ -71,7 +71,7 @@ TEST_F(CredentialsTest, AWrongKeyIsNone) {  // R-AUTH-02
     EXPECT_EQ(static_token(options), std::nullopt);
 }
 
-TEST_F(CredentialsTest, AHolderIsNotMadeWithoutOne) {  // R-CONF-05, R-AUTH-23
+TEST_F(CredentialsTest, ASessionIsNotMadeWithoutOne) {  // R-CONF-05, R-AUTH-23
     EXPECT_THROW((void)config(), ValidationError);
     options.api_key = "wrong-0123456789abcdef";
     try {

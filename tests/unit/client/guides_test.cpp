@@ -2,7 +2,7 @@
 #include <tinkxx/options.hpp>
 #include <tinkxx/retry_config.hpp>
 
-#include "service/sampling/sampling_shared.hpp"
+#include "service/core/client_core.hpp"
 
 #include <gmock/gmock.h>
 
@@ -62,7 +62,7 @@ TEST(Guides, SamplingGoesFromTheClientToTheResultAndTellsTheLimits) {  // R-DOC-
     }
     EXPECT_THAT(text, HasSubstr("## How many at once"));
     auto const limits = rows_by(text, 2);
-    using Limits = service::SamplingShared;
+    using Limits = service::ClientCore;
     EXPECT_EQ(limits.at("ClientOptions::dispatch.count")[1], std::to_string(Limits::default_count));
     EXPECT_EQ(limits.at("dispatch.throttled")[1], std::to_string(Limits::default_throttled));
 }

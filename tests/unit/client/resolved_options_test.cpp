@@ -298,14 +298,14 @@ TEST(ResolvedOptions, PassOnTheIntervals) {  // R-SESS-13, R-TEST-02
                                              .dynamic_refresh_minimum = 5s,
                                              .telemetry_flush = 6s,
                                              .telemetry_drain = 7s}});
-    EXPECT_EQ(all.intervals, (service::HolderIntervals{.heartbeat = 1s,
-                                                       .heartbeat_warning = 2s,
-                                                       .heartbeat_max_failures = 3,
-                                                       .heartbeat_max_silence = 4s,
-                                                       .dynamic_refresh_minimum = 5s,
-                                                       .telemetry_flush = 6s,
-                                                       .telemetry_drain = 7s}));
-    EXPECT_EQ(resolved({}).intervals, service::HolderIntervals{});
+    EXPECT_EQ(all.intervals, (service::SessionIntervals{.heartbeat = 1s,
+                                                        .heartbeat_warning = 2s,
+                                                        .heartbeat_max_failures = 3,
+                                                        .heartbeat_max_silence = 4s,
+                                                        .dynamic_refresh_minimum = 5s,
+                                                        .telemetry_flush = 6s,
+                                                        .telemetry_drain = 7s}));
+    EXPECT_EQ(resolved({}).intervals, service::SessionIntervals{});
 }
 
 TEST(ResolvedOptions, RefuseLimitsThatCannotWork) {  // R-CONF-06
@@ -341,7 +341,7 @@ TEST(ResolvedOptions, ReadTheEnvironmentOnlyWhileTheyAreResolved) {  // R-CONF-0
     });
     auto const before = *asked;
     EXPECT_GT(before, 0);
-    (void)holder_config(all);
+    (void)session_config(all);
     EXPECT_EQ(*asked, before);
 }
 

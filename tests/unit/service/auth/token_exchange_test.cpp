@@ -1,6 +1,6 @@
 #include "service/auth/token_exchange.hpp"
 
-#include "service/auth/holder_credential.hpp"
+#include "service/auth/session_credential.hpp"
 #include "unit/service/session/session_fixture.hpp"
 #include "wire/base64.hpp"
 
@@ -292,9 +292,9 @@ TEST_F(TokenExchangeTest, StoppingEndsAnExchangeUnderWay) {  // R-AUTH-16, R-SES
     EXPECT_EQ(refused->error().kind(), ErrorKind::cancelled);
 }
 
-TEST_F(TokenExchangeTest, HoldersUseTheConfiguredCredentialUntilTheyExchangeIt) {  // R-CONF-20
+TEST_F(TokenExchangeTest, SessionsUseTheConfiguredCredentialUntilTheyExchangeIt) {  // R-CONF-20
     auto const plain = std::make_shared<FixedCredential>("tml-plain");
-    HolderCredential credential{plain, "tml-plain"};
+    SessionCredential credential{plain, "tml-plain"};
     Waiter waiter;
     EXPECT_EQ(**(*credential.get(waiter)), "tml-plain");
     EXPECT_EQ(credential.exchanged(), nullptr);

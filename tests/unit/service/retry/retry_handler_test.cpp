@@ -2,7 +2,7 @@
 
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "service/random.hpp"
+#include "service/common/random.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

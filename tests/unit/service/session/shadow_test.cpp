@@ -8,14 +8,14 @@ namespace {
 using namespace std::chrono_literals;
 
 struct ShadowTest : SessionFixture {
-    std::shared_ptr<Holder> share(std::string const& session_id = "s-1") {
+    std::shared_ptr<Session> share(std::string const& session_id = "s-1") {
         return shared_shadow(*runtime.core(), session_id, config, [&] {
             ++made;
-            return std::make_shared<Holder>(config, HolderKind::shadow, runtime.core(), fake,
-                                            SessionSnapshot{.session_id = session_id});
+            return std::make_shared<Session>(config, SessionKind::shadow, runtime.core(), fake,
+                                             SessionSnapshot{.session_id = session_id});
         });
     }
-    HolderConfig config{.http = http_config(), .credentials = {.api_key = test_key}};
+    SessionConfig config{.http = http_config(), .credentials = {.api_key = test_key}};
     int made{0};
 };
 
@@ -34,8 +34,8 @@ TEST_F(ShadowTest, IsNotSharedAcrossRuntimes) {  // R-SESS-31, C-58
     auto const first = share();
     Runtime const other{RuntimeOptions{.threads = 0, .scheduler = clock}};
     auto const second = shared_shadow(*other.core(), "s-1", config, [&] {
-        return std::make_shared<Holder>(config, HolderKind::shadow, other.core(), fake,
-                                        SessionSnapshot{.session_id = "s-1"});
+        return std::make_shared<Session>(config, SessionKind::shadow, other.core(), fake,
+                                         SessionSnapshot{.session_id = "s-1"});
     });
     EXPECT_NE(second, first);
 }
@@ -44,19 +44,19 @@ TEST_F(ShadowTest, IsClosedWithItsLastShare) {  // R-SESS-31, R-SESS-20
     fake->on("POST", "*").always({.body = "{}"});
     auto first = share();
     auto second = share();
-    auto const holder = first->shared_from_this();
-    holder->start();
+    auto const session = first->shared_from_this();
+    session->start();
     clock->advance(10s);
     EXPECT_EQ(fake->sent("/api/v1/session_heartbeat").size(), 1U);
     first.reset();
     clock->run_ready();
-    EXPECT_TRUE(holder->ready());
+    EXPECT_TRUE(session->ready());
     second.reset();
     clock->run_ready();
-    EXPECT_FALSE(holder->ready());
+    EXPECT_FALSE(session->ready());
     clock->advance(1min);
     EXPECT_EQ(fake->sent("/api/v1/session_heartbeat").size(), 1U);
-    EXPECT_NE(share().get(), holder.get()) << "a closed one is not given out again";
+    EXPECT_NE(share().get(), session.get()) << "a closed one is not given out again";
     clock->run_ready();
 }
 

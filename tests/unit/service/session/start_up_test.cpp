@@ -17,7 +17,7 @@ Error status(int code) {
 wire::CreateSession request() { return {.tags = {"a"}, .sdk_version = "0.36.0"}; }
 
 TEST(StartUp, AsksForConfigThenDynamicConfigThenASession) {  // R-CONF-41, R-CONF-20, R-CONF-30
-    StartUp start{HolderKind::session, request()};
+    StartUp start{SessionKind::session, request()};
     auto order = start.order();
     EXPECT_EQ(order.path, "/api/v1/client/config");
     EXPECT_EQ(order.body, R"({"sdk_version":"0.36.0"})");
@@ -46,7 +46,7 @@ TEST(StartUp, AsksForConfigThenDynamicConfigThenASession) {  // R-CONF-41, R-CON
 }
 
 TEST(StartUp, WithoutASessionItEndsBeforeOne) {  // R-CONF-41
-    StartUp start{HolderKind::sessionless, request()};
+    StartUp start{SessionKind::sessionless, request()};
     EXPECT_FALSE(start.on_answer("{}"));
     EXPECT_FALSE(start.on_answer("{}"));
     EXPECT_EQ(start.step(), Step::done);
@@ -62,7 +62,7 @@ TEST(StartUp, AShadowHasNothingToAsk) {  // R-SESS-31
 }
 
 TEST(StartUp, AServerWithoutConfigsGetsTheDefaults) {  // R-CONF-20, R-CONF-30
-    StartUp start{HolderKind::session, request()};
+    StartUp start{SessionKind::session, request()};
     EXPECT_THAT(start.on_error(status(404)).value(), HasSubstr("no client config"));
     EXPECT_THAT(start.on_error(status(404)).value(), HasSubstr("no dynamic config"));
     EXPECT_EQ(start.flags(), wire::ClientFlags{});
@@ -72,7 +72,7 @@ TEST(StartUp, AServerWithoutConfigsGetsTheDefaults) {  // R-CONF-20, R-CONF-30
 }
 
 TEST(StartUp, StaysWhereItFailed) {  // R-CONF-20, R-CONF-30
-    StartUp start{HolderKind::session, request()};
+    StartUp start{SessionKind::session, request()};
     EXPECT_FALSE(start.on_error(status(403)));
     EXPECT_EQ(start.step(), Step::client_config);
     EXPECT_FALSE(start.on_answer("{}"));
@@ -81,7 +81,7 @@ TEST(StartUp, StaysWhereItFailed) {  // R-CONF-20, R-CONF-30
 }
 
 TEST(StartUp, RefusesAnswersThatMakeNoSense) {  // R-SESS-01
-    StartUp start{HolderKind::session, request()};
+    StartUp start{SessionKind::session, request()};
     auto problem = start.on_answer(R"({"fwdbwd_max_chunk_len":"many"})");
     ASSERT_TRUE(problem);
     EXPECT_EQ(problem->kind, ErrorKind::validation);

@@ -2,7 +2,7 @@
 
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "service/uuid.hpp"
+#include "service/common/uuid.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,157 @@
+#include "service/http/http_order.hpp"
+
+#include "service/text/checks.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tinkxx::service {
+
+namespace {
+
+ErrorDetails invalid(HttpRequest const& request, std::string field, std::string value,
+                     std::string rule) {
+    ErrorDetails details;
+    details.kind = ErrorKind::validation;
+    details.category = ErrorCategory::user;
+    details.message = request.method + ' ' + request.path + ": " + field + ' ' + std::move(rule);
+    details.field = std::move(field);
+    details.value = std::move(value);
+    return details;
+}
+
+ErrorDetails in_request(HttpRequest const& request, ErrorDetails problem) {
+    problem.message = request.method + ' ' + request.path + ": " + problem.message;
+    return problem;
+}
+
+bool is_method(std::string_view text) noexcept {
+    return !text.empty() && std::ranges::all_of(text, [](char c) {
+        return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
+    });
+}
+
+// R-EXT-20: never in place of a line that is there, and all or nothing.
+void add_trace_context(Headers& headers, Headers const& common, TraceSource const& propagator) {
+    if (!propagator) return;
+    try {
+        Headers traced;
+        auto const lines = propagator();
+        for (auto const* name : {"traceparent", "tracestate"}) {
+            auto const* value = lines.find(name);
+            if (value == nullptr || headers.contains(name) || common.contains(name)) continue;
+            traced.add(name, *value);
+        }
+        if (check_headers(traced, "trace_propagator")) return;
+        for (auto const& [name, value] : traced) headers.add(name, value);
+    } catch (...) {
+        // The call matters more than its trace.
+    }
+}
+
+}  // namespace
+
+Result<HttpOrder> make_order(HttpRequest request, HttpContext const& context,
+                             TraceSource const& propagator) {
+    auto const& config = context.config();
+    if (!is_method(request.method)) {
+        return invalid(request, "method", request.method, "must be a word such as GET");
+    }
+    if (auto problem = check_headers(request.headers, "headers")) {
+        return in_request(request, std::move(*problem));
+    }
+    if (auto problem = check_headers({{"Content-Type", request.content_type}}, "content_type")) {
+        return in_request(request, std::move(*problem));
+    }
+    if (request.idempotency_key) {
+        if (auto problem = check_headers({{"X-Idempotency-Key", *request.idempotency_key}},
+                                         "idempotency_key")) {
+            return in_request(request, std::move(*problem));
+        }
+    }
+    if (request.timeouts) {
+        if (auto problem = check_timeouts(*request.timeouts)) {
+            return in_request(request, std::move(*problem));
+        }
+    }
+    if (request.max_retries) {
+        if (auto problem = check_retries(*request.max_retries)) {
+            return in_request(request, std::move(*problem));
+        }
+    }
+
+    HttpOrder order;
+    bool const absolute = is_absolute_url(request.path);
+    bool const own = !absolute || config.endpoint.owns(request.path);
+    order.url = config.endpoint.url(request.path, own ? config.query : Query{}, request.query);
+    order.send_credential = own;
+    order.operation.path = request.path.substr(0, request.path.find('?'));
+    order.operation.method = std::move(request.method);
+
+    bool const reads = order.operation.method == "GET" || order.operation.method == "HEAD";
+    bool const typed = !request.content_type.empty() || request.headers.contains("content-type");
+    order.common_headers = own ? context.headers() : context.foreign_headers();
+    if (typed) {
+        if (!request.content_type.empty()) {
+            request.headers.set("Content-Type", std::move(request.content_type));
+        }
+    } else if (own && (!reads || !request.body.empty())) {
+        order.common_headers = context.json_headers();
+    }
+    bool const overlaps = std::ranges::any_of(request.headers, [&order](Header const& line) {
+        return order.common_headers->contains(line.name);
+    });
+    if (overlaps) {
+        auto rest = *order.common_headers;
+        for (auto const& line : request.headers) rest.remove(line.name);
+        order.common_headers = std::make_shared<Headers const>(std::move(rest));
+    }
+    order.headers = std::move(request.headers);
+    add_trace_context(order.headers, *order.common_headers, propagator);
+
+    if (!request.body.empty()) {
+        order.body.tail = std::make_shared<std::string const>(std::move(request.body));
+    }
+    order.purpose = request.purpose;
+    order.timeouts = request.timeouts.value_or(config.timeouts);
+    order.max_retries = request.max_retries.value_or(config.max_retries);
+    order.idempotency_key = std::move(request.idempotency_key);
+    order.redirects = request.redirects;
+    order.fail_on_status = request.fail_on_status;
+    order.max_response_bytes = request.max_response_bytes;
+    order.metadata = std::move(request.metadata);
+    return order;
+}
+
+Headers trace_headers(HttpContext const& context, TraceSource const& propagator) {
+    Headers headers;
+    add_trace_context(headers, *context.headers(), propagator);
+    return headers;
+}
+
+HttpOrder post_order(HttpContext const& context, std::string_view path, std::string body,
+                     Purpose purpose) {
+    auto order = get_order(context, path, purpose);
+    order.operation.method = "POST";
+    order.common_headers = context.json_headers();
+    order.body.tail = std::make_shared<std::string const>(std::move(body));
+    return order;
+}
+
+HttpOrder get_order(HttpContext const& context, std::string_view path, Purpose purpose) {
+    auto const& config = context.config();
+    HttpOrder order;
+    order.operation = {.method = "GET", .path = std::string{path}};
+    order.url = config.endpoint.url(path, config.query, {});
+    order.purpose = purpose;
+    order.timeouts = config.timeouts;
+    order.max_retries = config.max_retries;
+    return order;
+}
+
+void add_method(HttpOrder& order, std::string_view sdk_version, std::string_view method) {
+    order.headers.add("x-sdk-version", std::string{sdk_version});
+    order.headers.add("x-sdk-method", std::string{method});
+}
+
+}  // namespace tinkxx::service

@@ -1,3 +1,0 @@
-target_sources(tinkxx PRIVATE
-    service/limits/permits.cpp
-)

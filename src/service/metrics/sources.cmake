@@ -1,3 +1,0 @@
-target_sources(tinkxx PRIVATE
-    service/metrics/metrics.cpp
-)

@@ -1,0 +1,88 @@
+#include "service/training/training_call.hpp"
+
+#include "service/results/poll_machine.hpp"
+
+namespace tinkxx::service {
+
+TrainingCall::TrainingCall(std::shared_ptr<ClientCore> const& core, std::string name,
+                           CallOptions call)
+    : SessionCall{core, nullptr, std::move(name)}, call_{std::move(call)}, pass_{*core, *this} {
+    set_call(call_.deadline, call_.metadata);
+}
+
+void TrainingCall::start(PassPlan plan) {
+    set_stage(std::nullopt);
+    result_type_ = plan.submits.front().request_type;
+    plan.metadata = call_.metadata;
+    plan.breaker = call_.circuit_breaker;
+    pass_.start(std::move(plan));
+}
+
+void TrainingCall::set_stage(std::optional<Stage> stage, std::string why) {
+    own_ = stage;
+    own_why_ = std::move(why);
+    look();
+}
+
+void TrainingCall::on_results(std::vector<RetrievedResult> results) {
+    auto const keep_alive = shared_from_this();
+    result_protobuf_ = !results.empty() && results.front().protobuf;
+    on_pass(std::move(results));
+}
+
+void TrainingCall::on_error(Error error) {
+    auto const keep_alive = shared_from_this();
+    on_refusal(error);
+}
+
+void TrainingCall::unreadable(Error const& error) {
+    report_unreadable_result(core().context().telemetry(), {}, result_type_, result_protobuf_,
+                             error);
+    fail(named(error));
+}
+
+void TrainingCall::on_queue_state(Submission const& of, QueueState state,
+                                  std::string const& reason) {
+    QueueStateEvent told;
+    told.state = state;
+    told.reason = reporter().reason_for(state, reason);
+    told.request_id = of.request_id();
+    told.request_type = of.request_type();
+    told.owner_id = owner();
+    told.changed = queue_state_ != state || queue_reason_ != reason;
+    told.metadata = core().metadata(call_.metadata);
+    queue_state_ = state;
+    queue_reason_ = reason;
+    auto& http = core().http();
+    if (call_.queue_warnings) {
+        if (auto line = reporter().report(owner(), state, reason, scheduler().now())) {
+            http.log(LogLevel::warning, *std::move(line));
+        }
+    }
+    for (auto const& handler : call_.on_queue_state) call_back(handler, told);
+    if (http.observed()) http.tell(&Observer::on_queue_state, std::move(told));
+}
+
+void TrainingCall::call_back(QueueStateHandler const& handler, QueueStateEvent const& told) {
+    auto http = core().http().shared_from_this();
+    http->runtime().run_callback([http, handler, told] {
+        try {
+            handler(told);
+        } catch (std::exception const& e) {
+            http->log(LogLevel::warning, std::string{"a queue-state handler threw: "} + e.what());
+        } catch (...) {
+            http->log(LogLevel::warning,
+                      "a queue-state handler threw something that is no exception");
+        }
+    });
+}
+
+void TrainingCall::describe(OperationStatus& status, TimePoint now) const {
+    if (own_) {
+        status.why = own_why_;
+    } else {
+        pass_.describe(status, now);
+    }
+}
+
+}  // namespace tinkxx::service

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <tinkxx/call_options.hpp>
+#include <tinkxx/future.hpp>
+
+#include "service/calls/session_call.hpp"
+#include "service/passes/pass.hpp"
+#include "service/results/queue_state_reporter.hpp"
+#include "service/training/model.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tinkxx::service {
+
+/// A call that submits and waits for what was promised, in one pass or several.
+class TrainingCall : public SessionCall, private Pass::Listener {
+public:
+    /// Longer results are read where they do not keep the loop from others.
+    static constexpr std::size_t decode_on_loop_bytes = std::size_t{64} * 1024;
+
+protected:
+    TrainingCall(std::shared_ptr<ClientCore> const& core, std::string name, CallOptions call);
+
+    /// Begins a pass; none may be under way. Loop thread only.
+    void start(PassPlan plan);
+    /// The pass is over.
+    virtual void on_pass(std::vector<RetrievedResult> results) = 0;
+    virtual void on_refusal(Error const& error) { fail(named(error)); }
+    /// Whose queue it waits in.
+    virtual QueueStateReporter& reporter() = 0;
+    [[nodiscard]] virtual std::string const& owner() const = 0;
+
+    /// Gives `results` to `work` and what that makes to `done`, on the loop, if the call is still
+    /// under way; the work itself is done there too if it is small.
+    template <class Made>
+    void read(std::vector<RetrievedResult> results,
+              std::function<Made(std::vector<RetrievedResult> const&)> work,
+              std::function<void(Made)> done);
+    /// Tells telemetry of a result that could not be read, and fails.
+    void unreadable(Error const& error);
+    /// As `stage`, but for what the pass is doing.
+    void set_stage(std::optional<Stage> stage, std::string why = {});
+    [[nodiscard]] CallOptions const& call() const noexcept { return call_; }
+
+    void drop() noexcept override { pass_.cancel(); }
+    void on_deadline(Error const& error) noexcept override { pass_.out_of_time(error); }
+    Stage stage() const noexcept override { return own_ ? *own_ : pass_.stage(); }
+    void describe(OperationStatus& status, TimePoint now) const override;
+
+private:
+    void on_results(std::vector<RetrievedResult> results) override;
+    void on_error(Error error) override;
+    void on_queue_state(Submission const& of, QueueState state, std::string const& reason) override;
+    void on_standing() override { look(); }
+    void call_back(QueueStateHandler const& handler, QueueStateEvent const& told);
+
+    CallOptions const call_;
+    Pass pass_;
+    std::optional<Stage> own_{};
+    std::string own_why_{};
+    std::optional<QueueState> queue_state_{};
+    std::string queue_reason_{};
+    /// Of the last results, for those who cannot read them.
+    std::string result_type_{};
+    bool result_protobuf_{false};
+};
+
+template <class Made>
+void TrainingCall::read(std::vector<RetrievedResult> results,
+                        std::function<Made(std::vector<RetrievedResult> const&)> work,
+                        std::function<void(Made)> done) {
+    std::size_t bytes = 0;
+    for (auto const& each : results) bytes += each.size;
+    if (bytes <= decode_on_loop_bytes) return done(work(results));
+    set_stage(Stage::decoding, "its long result is being read");
+    auto self = shared_from_this();
+    core().http().runtime().run_callback(
+        [this, self, work = std::move(work), done = std::move(done),
+         results = std::move(results)]() mutable {
+            auto made = std::make_shared<Made>(work(results));
+            scheduler().post([this, self = std::move(self), done = std::move(done), made] {
+                if (!under_way()) return;
+                set_stage(std::nullopt);
+                done(std::move(*made));
+            });
+        },
+        [this, self](Error const& error) {
+            if (under_way()) fail(named(error));
+        });
+}
+
+/// A call of a model that makes one pass.
+template <class T>
+class ModelCall final : public TrainingCall {
+public:
+    using Decode = std::function<Result<T>(std::vector<RetrievedResult> const&)>;
+
+    ModelCall(std::shared_ptr<TrainingModel> model, std::string name, CallOptions call,
+              PassPlan plan, Decode decode, Promise<T> promise)
+        : TrainingCall{model->core_handle(), std::move(name), std::move(call)},
+          model_{std::move(model)},
+          plan_{std::move(plan)},
+          decode_{std::move(decode)},
+          promise_{std::move(promise)} {}
+
+    /// Goes to the loop. Any thread, once.
+    void launch() {
+        promise_.on_cancel(canceller());
+        SessionCall::launch();
+    }
+
+private:
+    void go() override { start(std::move(plan_)); }
+    void on_pass(std::vector<RetrievedResult> results) override {
+        read<Result<T>>(std::move(results), decode_, [this](Result<T> result) {
+            if (!result) return unreadable(result.error());
+            leave();
+            promise_.set_result(std::move(result));
+        });
+    }
+    void answer(Error error) override { promise_.set_error(std::move(error)); }
+    bool answered() const override { return promise_.done(); }
+    void drop() noexcept override {
+        plan_ = {};  // and the turn, if it was not begun
+        TrainingCall::drop();
+    }
+    QueueStateReporter& reporter() override { return model_->reporter(); }
+    std::string const& owner() const override { return model_->id(); }
+
+    std::shared_ptr<TrainingModel> const model_;
+    PassPlan plan_;
+    Decode const decode_;
+    Promise<T> promise_;
+};
+
+/// Starts such a call. Any thread.
+template <class T>
+[[nodiscard]] Future<T> call_model(Runtime const& runtime, std::shared_ptr<TrainingModel> model,
+                                   std::string name, CallOptions call, PassPlan plan,
+                                   typename ModelCall<T>::Decode decode) {
+    Promise<T> promise{runtime};
+    auto future = promise.get_future();
+    std::make_shared<ModelCall<T>>(std::move(model), std::move(name), std::move(call),
+                                   std::move(plan), std::move(decode), std::move(promise))
+        ->launch();
+    return future;
+}
+
+}  // namespace tinkxx::service

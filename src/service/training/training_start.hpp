@@ -1,0 +1,90 @@
+#pragma once
+
+#include <tinkxx/call_options.hpp>
+#include <tinkxx/future.hpp>
+#include <tinkxx/types/training.hpp>
+
+#include "service/calls/request_call.hpp"
+#include "service/http/http_order.hpp"
+#include "service/training/model.hpp"
+#include "wire/training_run.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace tinkxx::service {
+
+using CoreHandle = std::shared_ptr<ClientCore>;
+using ModelHandle = std::shared_ptr<TrainingModel>;
+
+/// Posts a JSON body and reads the JSON of the answer. Any thread.
+template <class T>
+[[nodiscard]] Future<T> ask_json(Runtime const& runtime, CoreHandle core, std::string_view name,
+                                 std::string path, std::string body, CallOptions const& call,
+                                 Result<T> (*decode)(std::string_view)) {
+    Promise<T> promise{runtime};
+    auto future = promise.get_future();
+    auto const operation = std::make_shared<RequestCall<T>>(
+        std::move(core), nullptr, std::string{name},
+        [path = std::move(path), body = std::move(body)](ClientCore& ready) {
+            return post_order(ready.http(), path, body, Purpose::train);
+        },
+        Repeat::submit_loop,
+        [decode](HttpResponse const& response) { return decode(response.body); },
+        std::move(promise));
+    operation->set_call(call.deadline, call.metadata);
+    operation->launch();
+    return future;
+}
+
+/// A model to be created.
+struct NewModel {
+    /// Names the call in messages.
+    std::string operation{};
+    std::string base_model{};
+    LoraConfig lora{};
+    OptimizerConfig optimizer{};
+    std::optional<UserMetadata> user_metadata{};
+};
+[[nodiscard]] Future<ModelHandle> create_model(Runtime const& runtime, CoreHandle session,
+                                               NewModel model);
+
+/// A model to be created from a checkpoint.
+struct SavedModel {
+    std::string operation{};
+    std::string path{};
+    /// Whether the state of the optimizer is restored too.
+    bool with_optimizer{false};
+    /// Empty: that of the checkpoint.
+    std::string base_model{};
+    /// Empty: Adam.
+    std::optional<OptimizerConfig> optimizer{};
+    std::optional<UserMetadata> user_metadata{};
+    /// Of the owner of the checkpoint; empty if that is ours. A secret.
+    std::string token{};
+};
+/// `lookup` is where the checkpoint is looked up: a core without a session, with the token as its
+/// credential if there is one (R-TRAIN-83).
+[[nodiscard]] Future<ModelHandle> create_model_from(Runtime const& runtime,
+                                                    CoreHandle const& session,
+                                                    CoreHandle const& lookup, SavedModel saved);
+
+/// Loads a checkpoint into a model. Any thread.
+[[nodiscard]] Future<LoadResult> load_weights(Runtime const& runtime, ModelHandle const& model,
+                                              std::string_view operation, CallOptions call,
+                                              Headers headers, std::string path, bool optimizer,
+                                              std::string token);
+
+/// What the service knows about a run of the account's own. `sessionless` is a core without a
+/// session (R-REST-00). Fails with `ValidationError` for an id that would lead elsewhere.
+///
+/// `repeat` is `once` for those who ask again anyway. Any thread.
+[[nodiscard]] Future<wire::TrainingRun> get_training_run(Runtime const& runtime,
+                                                         CoreHandle sessionless,
+                                                         std::string const& run_id, Repeat repeat);
+
+}  // namespace tinkxx::service
