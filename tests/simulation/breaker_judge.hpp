@@ -3,7 +3,7 @@
 #include <tinkxx/circuit_breaker.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "service/random.hpp"
+#include "service/common/random.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -2,7 +2,7 @@
 
 #include <tinkxx/testing/fake_transport.hpp>
 
-#include "service/random.hpp"
+#include "service/common/random.hpp"
 
 #include <array>
 #include <chrono>

@@ -2,7 +2,7 @@
 
 #include <tinkxx/retry_config.hpp>
 
-#include "service/random.hpp"
+#include "service/common/random.hpp"
 #include "simulation/sampling_recorder.hpp"
 
 #include <cstdint>
