@@ -83,7 +83,8 @@ void Client::submit_over(Exchange const& exchange, std::optional<int> status) {
     if (open.call != nullptr) {
         open.call->wrong_encoding = open.protobuf && status == nature().refusal &&
                                     nature().takes == TrainingNature::Takes::json &&
-                                    !exchange.answer.empty();
+                                    !exchange.answer.empty() &&
+                                    exchange.answer.find("injected") == std::string::npos;
     }
     if (!status) return open.judge->on_withdrawn(open.seq_id);
     open.judge->on_answer(open.seq_id, *status);

@@ -152,6 +152,11 @@ public:
     explicit World(std::uint64_t seed) : SeededWorld{seed} {
         fake_->otherwise([this](testing::SentRequest const& sent) { return serve(sent); });
     }
+    /// What still hangs, if a promise was broken, ends before those who watch it: their options
+    /// keep the runtime.
+    ~World() override { runtime_->shutdown(); }
+    World(World const&) = delete;
+    World& operator=(World const&) = delete;
 
     Outcome run();
     using SeededWorld::at;
