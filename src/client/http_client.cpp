@@ -1,12 +1,12 @@
 #include <tinkxx/http_client.hpp>
 
-#include "client/http_order.hpp"
 #include "client/resolved_options.hpp"
-#include "client/send_operation.hpp"
 #include "client/shared_transport.hpp"
-#include "client/stream_operation.hpp"
+#include "service/calls/send_operation.hpp"
+#include "service/calls/stream_operation.hpp"
 #include "service/core/client_core.hpp"
 #include "service/http/http_context.hpp"
+#include "service/http/http_order.hpp"
 
 #include <atomic>
 #include <memory>
@@ -52,7 +52,7 @@ public:
                  .message = request.method + ' ' + request.path + ": the runtime was shut down"}});
             return future;
         }
-        auto order = client::make_order(std::move(request), *context_, propagator_);
+        auto order = service::make_order(std::move(request), *context_, propagator_);
         if (!order) {
             promise.set_error(order.error());
             return future;
@@ -106,11 +106,11 @@ HttpClient::HttpClient(ClientOptions options)
     : impl_{std::make_shared<Impl>(client::with_defaults(std::move(options)))} {}
 
 Future<HttpResponse> HttpClient::send(HttpRequest request) const {
-    return impl_->start<client::SendOperation>(std::move(request));
+    return impl_->start<service::SendOperation>(std::move(request));
 }
 
 Future<HttpResponse> HttpClient::stream(HttpRequest request, DataHandler on_data) const {
-    return impl_->start<client::StreamOperation>(std::move(request), std::move(on_data));
+    return impl_->start<service::StreamOperation>(std::move(request), std::move(on_data));
 }
 
 void HttpClient::close() const { impl_->close(); }

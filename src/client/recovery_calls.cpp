@@ -1,6 +1,6 @@
 #include "client/recovery_calls.hpp"
 
-#include "client/training_run.hpp"
+#include "service/training/training_run.hpp"
 
 #include <exception>
 #include <utility>
@@ -101,7 +101,7 @@ void RecoveryCore::end() {
 
 RecoverCall::RecoverCall(std::shared_ptr<RecoveryCore> core, RecoveryOrder order,
                          Promise<Recovery> promise)
-    : PendingCall{core->sessionless, nullptr, "recover"},
+    : service::PendingCall{core->sessionless, nullptr, "recover"},
       core_{std::move(core)},
       order_{std::move(order)},
       machine_{order_.run_id, core_->rules, order_.checkpoint},
@@ -111,7 +111,7 @@ RecoverCall::RecoverCall(std::shared_ptr<RecoveryCore> core, RecoveryOrder order
 
 void RecoverCall::launch() {
     promise_.on_cancel(canceller());
-    PendingCall::launch();
+    service::PendingCall::launch();
 }
 
 void RecoverCall::go() {
@@ -151,9 +151,9 @@ void RecoverCall::follow(service::RecoveryMachine::Action action) {
     auto const& runtime = owner->runtime();
     if (std::holds_alternative<Machine::Fetch>(action)) {
         doing_ = Doing::fetching;
-        step_ = then_on_loop(
-            get_training_run(runtime, core_->sessionless, order_.run_id, service::Repeat::once),
-            runtime.core(), self, &RecoverCall::fetched);
+        step_ = then_on_loop(service::get_training_run(runtime, core_->sessionless, order_.run_id,
+                                                       service::Repeat::once),
+                             runtime.core(), self, &RecoverCall::fetched);
     } else if (auto* const create = std::get_if<Machine::Create>(&action)) {
         doing_ = Doing::creating;
         auto made = core_->policy.restore_optimizer
@@ -292,7 +292,7 @@ void WatchList::end() {
 
 WatchCall::WatchCall(std::shared_ptr<RecoveryCore> core, std::shared_ptr<WatchList> list,
                      std::string run_id, Promise<LostRun> promise)
-    : PendingCall{core->sessionless, nullptr, "watch"},
+    : service::PendingCall{core->sessionless, nullptr, "watch"},
       core_{std::move(core)},
       list_{std::move(list)},
       run_id_{std::move(run_id)},
@@ -303,7 +303,7 @@ WatchCall::WatchCall(std::shared_ptr<RecoveryCore> core, std::shared_ptr<WatchLi
 
 void WatchCall::launch() {
     promise_.on_cancel(canceller());
-    PendingCall::launch();
+    service::PendingCall::launch();
 }
 
 void WatchCall::go() {
@@ -324,10 +324,10 @@ void WatchCall::ask() {
     if (!owner) return;  // the monitor is gone, and the end is on its way
     auto const& runtime = owner->runtime();
     asking_ = true;
-    step_ =
-        then_on_loop(get_training_run(runtime, core_->sessionless, run_id_, service::Repeat::once),
-                     runtime.core(), std::static_pointer_cast<WatchCall>(shared_from_this()),
-                     &WatchCall::answered_with);
+    step_ = then_on_loop(
+        service::get_training_run(runtime, core_->sessionless, run_id_, service::Repeat::once),
+        runtime.core(), std::static_pointer_cast<WatchCall>(shared_from_this()),
+        &WatchCall::answered_with);
     look();
 }
 

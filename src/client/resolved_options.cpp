@@ -4,6 +4,7 @@
 #include <tinkxx/redaction.hpp>
 
 #include "service/http/standard_headers.hpp"
+#include "service/text/checks.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -26,16 +27,6 @@ namespace json = boost::json;
 
 constexpr std::string_view default_base_url =
     "https://tinker.thinkingmachines.dev/services/tinker-prod";
-
-ErrorDetails invalid(std::string_view field, std::string value, std::string rule) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.field = field;
-    details.message = std::string{field} + ' ' + std::move(rule) + ", got \"" + value + '"';
-    details.value = std::move(value);
-    return details;
-}
 
 void require(std::optional<ErrorDetails> problem) {
     if (problem) throw ValidationError{std::move(*problem)};
@@ -97,7 +88,7 @@ json::object object_of(Environment const& environment, char const* name) {
     if (failed || !parsed.is_object()) {
         // The text itself may hold credentials.
         throw ValidationError{
-            invalid(name, std::string{redaction_marker}, "must be a JSON object")};
+            service::invalid_field(name, std::string{redaction_marker}, "must be a JSON object")};
     }
     return std::move(parsed.get_object());
 }
@@ -113,7 +104,7 @@ Headers headers_of(Environment const& environment, char const* name) {
     for (auto const& entry : object_of(environment, name)) {
         if (!entry.value().is_null()) headers.add(std::string{entry.key()}, text_of(entry.value()));
     }
-    require(check_headers(headers, name));
+    require(service::check_headers(headers, name));
     return headers;
 }
 
@@ -148,14 +139,15 @@ Query query_of(ClientOptions const& options, Environment const& environment) {
     query.insert(query.end(), options.default_query.begin(), options.default_query.end());
     for (auto const& [name, value] : query) {
         if (name.empty()) {
-            throw ValidationError{invalid("default_query", name, "must have names for its values")};
+            throw ValidationError{
+                service::invalid_field("default_query", name, "must have names for its values")};
         }
     }
     return query;
 }
 
 Headers client_headers(ClientOptions const& options, Environment const& environment) {
-    require(check_headers(options.default_headers, "default_headers"));
+    require(service::check_headers(options.default_headers, "default_headers"));
     auto headers = service::standard_headers(options.sdk_version.empty() ? service::parity_version
                                                                          : options.sdk_version);
     Headers const from_environment = headers_of(environment, "TINKXX_DEFAULT_HEADERS");
@@ -167,14 +159,14 @@ Headers client_headers(ClientOptions const& options, Environment const& environm
     for (auto const* lines : {&from_environment, &options.default_headers}) {
         for (auto const& [name, value] : *lines) headers.set(name, value);
     }
-    require(check_headers(headers, "default_headers"));
+    require(service::check_headers(headers, "default_headers"));
     return headers;
 }
 
 // R-CONF-07, R-EXT-70.
 void check_proxy(std::string const& proxy) {
     auto const refuse = [&proxy](std::string rule) {
-        throw ValidationError{invalid("proxy", redact_url(proxy), std::move(rule))};
+        throw ValidationError{service::invalid_field("proxy", redact_url(proxy), std::move(rule))};
     };
     auto const parsed = boost::urls::parse_uri(proxy);
     if (!parsed) refuse("must be a URL such as http://host:3128");
@@ -201,7 +193,7 @@ NetOptions net_options(ClientOptions const& options, Environment const& environm
     if (proxy.no_proxy.empty()) proxy.no_proxy = variable(environment, "NO_PROXY");
     if (proxy.no_proxy.empty()) proxy.no_proxy = variable(environment, "no_proxy");
     if (!proxy.url.empty()) check_proxy(proxy.url);
-    require(check_headers(proxy.headers, "proxy_headers"));
+    require(service::check_headers(proxy.headers, "proxy_headers"));
     return net;
 }
 
@@ -218,8 +210,8 @@ std::optional<std::string> project_of(ClientOptions const& options,
                                       Environment const& environment) {
     if (!options.project_id.empty()) {
         if (trim(options.project_id).empty()) {
-            throw ValidationError{invalid("project_id", options.project_id,
-                                          "must not be blank (leave it empty for none)")};
+            throw ValidationError{service::invalid_field(
+                "project_id", options.project_id, "must not be blank (leave it empty for none)")};
         }
         return options.project_id;
     }
@@ -251,7 +243,8 @@ PollBackoff poll_backoff_of(ClientOptions const& options, Environment const& env
         auto const rule = "must be none, exponential, or exponential:<first>:<longest> in ms";
         std::string_view rest = text;
         constexpr std::string_view word = "exponential";
-        if (!rest.starts_with(word)) throw ValidationError{invalid(field, text, rule)};
+        if (!rest.starts_with(word))
+            throw ValidationError{service::invalid_field(field, text, rule)};
         rest.remove_prefix(word.size());
         ExponentialPollBackoff read;
         if (!rest.empty()) {
@@ -261,17 +254,18 @@ PollBackoff poll_backoff_of(ClientOptions const& options, Environment const& env
                                         : std::nullopt;
             auto const longest =
                 first_wait ? milliseconds_of(rest.substr(second + 1)) : std::nullopt;
-            if (!longest) throw ValidationError{invalid(field, text, rule)};
+            if (!longest) throw ValidationError{service::invalid_field(field, text, rule)};
             read = {.initial = *first_wait, .max = *longest};
         }
         backoff = read;
     }
     if (auto const* waits = std::get_if<ExponentialPollBackoff>(&backoff)) {
         if (waits->initial.count() <= 0 || waits->max < waits->initial) {
-            throw ValidationError{invalid(field,
-                                          std::to_string(waits->initial.count()) + " ms to " +
-                                              std::to_string(waits->max.count()) + " ms",
-                                          "must grow from above zero to at least as much")};
+            throw ValidationError{
+                service::invalid_field(field,
+                                       std::to_string(waits->initial.count()) + " ms to " +
+                                           std::to_string(waits->max.count()) + " ms",
+                                       "must grow from above zero to at least as much")};
         }
     }
     return backoff;
@@ -279,13 +273,15 @@ PollBackoff poll_backoff_of(ClientOptions const& options, Environment const& env
 
 void check_positive(char const* field, std::optional<std::int64_t> limit) {
     if (!limit || *limit > 0) return;
-    throw ValidationError{invalid(field, std::to_string(*limit), "must be above zero")};
+    throw ValidationError{
+        service::invalid_field(field, std::to_string(*limit), "must be above zero")};
 }
 
 void check_time(char const* field, std::chrono::milliseconds time, bool zero_allowed) {
     if (time.count() > 0 || (zero_allowed && time.count() == 0)) return;
-    throw ValidationError{invalid(field, std::to_string(time.count()) + " ms",
-                                  zero_allowed ? "must not be negative" : "must be above zero")};
+    throw ValidationError{
+        service::invalid_field(field, std::to_string(time.count()) + " ms",
+                               zero_allowed ? "must not be negative" : "must be above zero")};
 }
 
 void check_limits(ClientOptions const& options) {
@@ -306,9 +302,9 @@ void check_limits(ClientOptions const& options) {
     check_time("intervals.telemetry_flush", intervals.telemetry_flush, false);
     check_time("intervals.telemetry_drain", intervals.telemetry_drain, true);
     if (intervals.heartbeat_max_failures < 0) {
-        throw ValidationError{invalid("intervals.heartbeat_max_failures",
-                                      std::to_string(intervals.heartbeat_max_failures),
-                                      "must not be negative (0 means any number)")};
+        throw ValidationError{service::invalid_field(
+            "intervals.heartbeat_max_failures", std::to_string(intervals.heartbeat_max_failures),
+            "must not be negative (0 means any number)")};
     }
 }
 
@@ -359,20 +355,6 @@ void resolve_session(ResolvedOptions& resolved, ClientOptions const& options,
                           .telemetry_drain = intervals.telemetry_drain};
 }
 
-bool is_token(std::string_view text) noexcept {
-    return !text.empty() && std::ranges::all_of(text, [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-               std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
-    });
-}
-
-bool is_field_value(std::string_view text) noexcept {
-    return std::ranges::all_of(text, [](char c) {
-        auto const byte = static_cast<unsigned char>(c);
-        return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
-    });
-}
-
 }  // namespace
 
 Environment process_environment() {
@@ -394,46 +376,9 @@ std::optional<bool> parse_bool(std::string_view word) {
     return std::nullopt;
 }
 
-std::optional<ErrorDetails> check_timeouts(Timeouts const& timeouts) {
-    std::array<std::pair<char const*, std::chrono::milliseconds>, 5> const all{{
-        {"timeouts.connect", timeouts.connect},
-        {"timeouts.read", timeouts.read},
-        {"timeouts.write", timeouts.write},
-        {"timeouts.pool", timeouts.pool},
-        {"timeouts.total", timeouts.total},
-    }};
-    for (auto const& [name, limit] : all) {
-        if (limit.count() < 0) {
-            return invalid(name, std::to_string(limit.count()) + " ms",
-                           "must not be negative (0 means no limit)");
-        }
-    }
-    return std::nullopt;
-}
-
-std::optional<ErrorDetails> check_retries(int max_retries) {
-    if (max_retries >= 0) return std::nullopt;
-    return invalid(
-        "max_retries", std::to_string(max_retries),
-        "must not be negative (0 turns retries off, a very large number means for ever)");
-}
-
-std::optional<ErrorDetails> check_headers(Headers const& headers, std::string_view field) {
-    for (auto const& [name, value] : headers) {
-        if (!is_token(name)) {
-            return invalid(field, name, "must have names of letters, digits and -");
-        }
-        if (!is_field_value(value)) {
-            return invalid(std::string{field} + '.' + name, std::string{redaction_marker},
-                           "must have no control characters in its value");
-        }
-    }
-    return std::nullopt;
-}
-
 ResolvedOptions resolve(ClientOptions const& options, Environment const& environment) {
-    require(check_timeouts(options.timeouts));
-    require(check_retries(options.max_retries));
+    require(service::check_timeouts(options.timeouts));
+    require(service::check_retries(options.max_retries));
 
     auto base_url = options.base_url;
     if (base_url.empty()) base_url = variable(environment, "TINKER_BASE_URL");
@@ -444,9 +389,9 @@ ResolvedOptions resolve(ClientOptions const& options, Environment const& environ
     ResolvedOptions resolved{.http = {.endpoint = std::move(*endpoint)}};
     resolved.api_key =
         options.api_key.empty() ? variable(environment, "TINKER_API_KEY") : options.api_key;
-    if (!is_field_value(resolved.api_key)) {
-        throw ValidationError{
-            invalid("api_key", redact_key(resolved.api_key), "must have no control characters")};
+    if (!service::is_field_value(resolved.api_key)) {
+        throw ValidationError{service::invalid_field("api_key", redact_key(resolved.api_key),
+                                                     "must have no control characters")};
     }
     resolved.net = net_options(options, environment);
 

@@ -71,10 +71,4 @@ struct ResolvedOptions {
 /// R-CONF-04: empty for any word that is neither truthy nor falsey.
 [[nodiscard]] std::optional<bool> parse_bool(std::string_view word);
 
-/// Why these cannot be used, or nothing.
-[[nodiscard]] std::optional<ErrorDetails> check_timeouts(Timeouts const& timeouts);
-[[nodiscard]] std::optional<ErrorDetails> check_retries(int max_retries);
-[[nodiscard]] std::optional<ErrorDetails> check_headers(Headers const& headers,
-                                                        std::string_view field);
-
 }  // namespace tinkxx::client

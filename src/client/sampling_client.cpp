@@ -1,10 +1,10 @@
 #include <tinkxx/sampling_client.hpp>
 
-#include "client/http_order.hpp"
-#include "client/ready_call.hpp"
-#include "client/request_operation.hpp"
 #include "client/sampling_impl.hpp"
-#include "client/stream_call.hpp"
+#include "service/calls/ready_call.hpp"
+#include "service/calls/request_operation.hpp"
+#include "service/calls/stream_call.hpp"
+#include "service/http/http_order.hpp"
 #include "service/sampling/sample_operation.hpp"
 #include "service/sampling/sampler_handle.hpp"
 #include "wire/event_stream.hpp"
@@ -104,7 +104,7 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
     order.prompt_length = known_length(prompt).value_or(-1);
     order.prompt = service::SamplePrompt{std::move(prompt)};
     order.settings = shared_settings(std::move(params), std::move(options));
-    auto headers = client::trace_headers(sampler.core().http(), propagator);
+    auto headers = service::trace_headers(sampler.core().http(), propagator);
     if (headers.size() > 0 || waited || !is_default(call)) {
         order.extras = std::make_unique<service::SampleExtras const>(
             std::move(call), std::move(headers), std::move(waited));
@@ -222,11 +222,11 @@ Future<void> SamplingClient::sample_stream(ModelInput prompt, SamplingParams par
     }
     auto tail = std::make_shared<std::string const>(
         wire::encode_sample_tail(prompt.chunks, params, {}, false, wire::Members::before_0_26));
-    auto headers = client::trace_headers(sampler->core().http(), impl_->propagator);
+    auto headers = service::trace_headers(sampler->core().http(), impl_->propagator);
     auto reader = std::make_shared<ChunkReader>(std::move(on_chunk));
     Promise<void> promise{impl_->runtime};
     auto future = promise.get_future();
-    std::make_shared<client::StreamCall>(
+    std::make_shared<service::StreamCall>(
         impl_->runtime, sampler, "sample_stream",
         [tail = std::move(tail), headers = std::move(headers)](service::Sampler& ready) {
             constexpr std::string_view path = "/api/v1/stream_sample";
@@ -256,10 +256,11 @@ Future<std::string> SamplingClient::get_base_model() const {
     auto const& sampler = impl_->sampler;
     Promise<std::string> promise{impl_->runtime};
     auto future = promise.get_future();
-    std::make_shared<client::RequestOperation<std::string>>(
+    std::make_shared<service::RequestOperation<std::string>>(
         sampler->core().shared_from_this(), sampler, "get_base_model",
         [&ready = *sampler](service::ClientCore& core) {
-            return client::get_order(core.http(), "/api/v1/samplers/" + ready.id(), Purpose::train);
+            return service::get_order(core.http(), "/api/v1/samplers/" + ready.id(),
+                                      Purpose::train);
         },
         service::Repeat::submit_loop,
         [](HttpResponse const& response) -> Result<std::string> {
@@ -278,7 +279,7 @@ namespace {
 template <class T, class Fn>
 Future<T> read(Runtime const& runtime, std::shared_ptr<service::Sampler> const& sampler,
                std::string name, Fn fn) {
-    return client::once_ready<T>(
+    return service::once_ready<T>(
         runtime, sampler->core().shared_from_this(), sampler, std::move(name),
         [&ready = *sampler, fn = std::move(fn)]() -> Result<T> { return fn(ready); });
 }

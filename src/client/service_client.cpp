@@ -1,22 +1,22 @@
 #include <tinkxx/service_client.hpp>
 
-#include "client/http_order.hpp"
 #include "client/make_core.hpp"
-#include "client/ready_call.hpp"
-#include "client/request_operation.hpp"
 #include "client/resolved_options.hpp"
 #include "client/sampling_impl.hpp"
 #include "client/service_impl.hpp"
 #include "client/shared_transport.hpp"
-#include "client/tinker_path.hpp"
 #include "client/training_impl.hpp"
-#include "client/training_start.hpp"
 #include "service/auth/identity.hpp"
+#include "service/calls/ready_call.hpp"
+#include "service/calls/request_operation.hpp"
 #include "service/common/uuid.hpp"
+#include "service/http/http_order.hpp"
 #include "service/sampling/sampler.hpp"
 #include "service/sampling/sampler_handle.hpp"
 #include "service/session/session_telemetry.hpp"
+#include "service/text/endpoint.hpp"
 #include "service/training/check.hpp"
+#include "service/training/training_start.hpp"
 #include "wire/service_messages.hpp"
 
 #include <algorithm>
@@ -61,7 +61,8 @@ SamplingClient ServiceClient::create_sampling_client(std::string model) const {
 
 SamplingClient ServiceClient::create_sampling_client(std::string model, RetryConfig retry) const {
     SamplerOptions options;
-    (model.starts_with(path_scheme) ? options.model_path : options.base_model) = std::move(model);
+    (model.starts_with(service::path_scheme) ? options.model_path : options.base_model) =
+        std::move(model);
     options.retry = std::move(retry);
     return create_sampling_client(std::move(options));
 }
@@ -70,7 +71,7 @@ SamplingClient ServiceClient::create_sampling_client(SamplerOptions options) con
     if (options.base_model.empty() && options.model_path.empty()) {
         refuse_sampler("base_model", "", "either base_model or model_path must be given");
     }
-    if (!options.model_path.empty() && !options.model_path.starts_with(path_scheme)) {
+    if (!options.model_path.empty() && !options.model_path.starts_with(service::path_scheme)) {
         refuse_sampler(
             "model_path", options.model_path,
             "model_path is \"" + options.model_path + "\"; it must start with tinker://");
@@ -113,15 +114,15 @@ Future<TrainingClient> ServiceClient::create_lora_training_client(std::string ba
     if (!problem) problem = service::lora_problem(operation, options.lora);
     if (!problem) problem = service::optimizer_problem(operation, options.optimizer);
     if (problem) return make_failed_future<TrainingClient>(Error{*std::move(problem)});
-    client::NewModel model;
+    service::NewModel model;
     model.operation = operation;
     model.base_model = std::move(base_model);
     model.lora = options.lora;
     model.optimizer = std::move(options.optimizer);
     if (!options.user_metadata.empty()) model.user_metadata = std::move(options.user_metadata);
-    auto created = client::create_model(impl_->runtime(), impl_->session(), std::move(model));
+    auto created = service::create_model(impl_->runtime(), impl_->session(), std::move(model));
     return created.then(
-        [runtime = impl_->runtime(), propagator = impl_->propagator()](client::Model made) {
+        [runtime = impl_->runtime(), propagator = impl_->propagator()](service::ModelHandle made) {
             return TrainingClient{std::make_shared<TrainingClient::Impl const>(
                 runtime, std::move(made), propagator, CallOptions())};
         });
@@ -164,7 +165,7 @@ Future<TrainingClient> ServiceClient::from_state(std::string path, FromStateOpti
         problem = service::optimizer_problem(operation, *options.optimizer);
     }
     if (problem) return make_failed_future<TrainingClient>(Error{*std::move(problem)});
-    client::SavedModel saved;
+    service::SavedModel saved;
     saved.operation = std::move(operation);
     saved.path = std::move(path);
     saved.with_optimizer = with_optimizer;
@@ -176,9 +177,9 @@ Future<TrainingClient> ServiceClient::from_state(std::string path, FromStateOpti
                             : impl_->sessionless_with(options.weights_access_token);
     saved.token = std::move(options.weights_access_token);
     auto created =
-        client::create_model_from(impl_->runtime(), impl_->session(), lookup, std::move(saved));
+        service::create_model_from(impl_->runtime(), impl_->session(), lookup, std::move(saved));
     return created.then(
-        [runtime = impl_->runtime(), propagator = impl_->propagator()](client::Model made) {
+        [runtime = impl_->runtime(), propagator = impl_->propagator()](service::ModelHandle made) {
             return TrainingClient{std::make_shared<TrainingClient::Impl const>(
                 runtime, std::move(made), propagator, CallOptions())};
         });
@@ -210,18 +211,18 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
     if (problem) return make_failed_future<std::string>(Error{*std::move(problem)});
     Promise<std::string> promise{impl_->runtime()};
     auto future = promise.get_future();
-    std::make_shared<client::RequestOperation<std::string>>(
+    std::make_shared<service::RequestOperation<std::string>>(
         impl_->sessionless(), nullptr, std::string{operation},
         [body = wire::encode_copy_weights(request),
          token = std::move(options.weights_access_token)](service::ClientCore& ready) {
             auto& http = ready.http();
-            auto order = client::post_order(http, "/api/v1/copy_weights", body, Purpose::train);
+            auto order = service::post_order(http, "/api/v1/copy_weights", body, Purpose::train);
             order.operation.feature = "copying weights";
             // One key for all repeats: they make one copy (R-RETRY-84).
             auto const high = http.scheduler().entropy("copy_weights");
             order.idempotency_key =
                 service::uuid_text(high, http.scheduler().entropy("copy_weights"));
-            client::add_method(order, ready.session().config().sdk_version, "copy_weights");
+            service::add_method(order, ready.session().config().sdk_version, "copy_weights");
             if (!token.empty()) order.headers.add("X-Tinker-Weights-Access-Token", token);
             return order;
         },
@@ -267,7 +268,7 @@ Future<void> ServiceClient::check_access() const {
 
 Future<Identity> ServiceClient::whoami() const {
     auto const core = impl_->sessionless();
-    return client::once_ready<Identity>(
+    return service::once_ready<Identity>(
         impl_->runtime(), core, nullptr, "whoami", [&ready = *core]() -> Result<Identity> {
             auto const token = ready.session().identity_token();
             auto known = service::whoami(token ? std::string_view{*token} : std::string_view{});
@@ -301,7 +302,7 @@ Future<ServiceStatus> ServiceClient::status() const {
 
 Future<std::string> ServiceClient::session_id() const {
     auto const core = impl_->session();
-    return client::once_ready<std::string>(
+    return service::once_ready<std::string>(
         impl_->runtime(), core, nullptr, "session_id",
         [&ready = *core]() -> Result<std::string> { return ready.session().session_id(); });
 }

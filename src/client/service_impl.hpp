@@ -2,12 +2,12 @@
 
 #include <tinkxx/service_client.hpp>
 
-#include "client/close_call.hpp"
-#include "client/http_order.hpp"
 #include "client/make_core.hpp"
-#include "client/request_operation.hpp"
 #include "client/resolved_options.hpp"
 #include "client/shared_transport.hpp"
+#include "service/calls/close_call.hpp"
+#include "service/calls/request_operation.hpp"
+#include "service/http/http_order.hpp"
 
 #include <memory>
 #include <mutex>
@@ -69,13 +69,13 @@ public:
 
     template <class T>
     Future<T> ask(Core const& core, std::string name, std::string path, Purpose purpose,
-                  service::Repeat repeat, typename client::RequestOperation<T>::Decode decode) {
+                  service::Repeat repeat, typename service::RequestOperation<T>::Decode decode) {
         Promise<T> promise{runtime_};
         auto future = promise.get_future();
-        std::make_shared<client::RequestOperation<T>>(
+        std::make_shared<service::RequestOperation<T>>(
             core, nullptr, std::move(name),
             [path = std::move(path), purpose](service::ClientCore& ready) {
-                return client::get_order(ready.http(), path, purpose);
+                return service::get_order(ready.http(), path, purpose);
             },
             repeat, std::move(decode), std::move(promise))
             ->launch();
@@ -121,7 +121,7 @@ private:
     Future<void> close(Core const& core, std::optional<service::Finish> finish) {
         Promise<void> promise{runtime_};
         auto future = promise.get_future();
-        std::make_shared<client::CloseCall>(core, std::move(finish), std::move(promise))->launch();
+        std::make_shared<service::CloseCall>(core, std::move(finish), std::move(promise))->launch();
         return future;
     }
 

@@ -1,27 +1,14 @@
 target_sources(tinkxx PRIVATE
-    client/close_call.cpp
-    client/console.cpp
     client/console_observer.cpp
     client/credentials.cpp
-    client/custom_loss_call.cpp
     client/default_options.cpp
     client/http_client.cpp
-    client/http_order.cpp
     client/make_core.cpp
-    client/multipart.cpp
-    client/pending_call.cpp
     client/recovery.cpp
     client/recovery_calls.cpp
     client/resolved_options.cpp
     client/sampling_client.cpp
-    client/send_operation.cpp
     client/service_client.cpp
     client/shared_transport.cpp
-    client/stream_call.cpp
-    client/stream_operation.cpp
-    client/training_call.cpp
     client/training_client.cpp
-    client/training_pass.cpp
-    client/training_run.cpp
-    client/training_start.cpp
 )

@@ -1,15 +1,15 @@
 #include <tinkxx/training_client.hpp>
 
-#include "client/custom_loss_call.hpp"
-#include "client/http_order.hpp"
-#include "client/request_operation.hpp"
 #include "client/sampling_impl.hpp"
-#include "client/tinker_path.hpp"
-#include "client/training_call.hpp"
 #include "client/training_impl.hpp"
-#include "client/training_pass.hpp"
-#include "client/training_start.hpp"
+#include "service/calls/request_operation.hpp"
+#include "service/http/http_order.hpp"
+#include "service/text/endpoint.hpp"
 #include "service/training/check.hpp"
+#include "service/training/custom_loss_call.hpp"
+#include "service/training/training_call.hpp"
+#include "service/training/training_pass.hpp"
+#include "service/training/training_start.hpp"
 #include "wire/training.hpp"
 
 #include <functional>
@@ -93,9 +93,9 @@ template <class T>
 Future<T> TrainingClient::Impl::submit(std::string_view name, service::Ticket ticket,
                                        service::SubmitOrder order,
                                        std::function<Result<T>(std::string_view)> decode) const {
-    auto plan = client::one_submit(*model, name, std::move(ticket), std::move(order));
-    plan.headers = client::trace_headers(model->core().http(), propagator);
-    return client::call_model<T>(
+    auto plan = service::one_submit(*model, name, std::move(ticket), std::move(order));
+    plan.headers = service::trace_headers(model->core().http(), propagator);
+    return service::call_model<T>(
         runtime, model, std::string{name}, call, std::move(plan),
         [decode = std::move(decode)](std::vector<service::FutureResult> const& results) {
             return decode(results.front().view());
@@ -105,23 +105,23 @@ Future<T> TrainingClient::Impl::submit(std::string_view name, service::Ticket ti
 Future<ForwardBackwardOutput> TrainingClient::Impl::pass(std::string_view name,
                                                          std::span<Datum const> data,
                                                          Loss const& loss,
-                                                         client::Direction direction) const {
+                                                         service::Direction direction) const {
     auto problem = service::no_data_problem(name, data);
     if (!problem && model->core().settings().check_data) {
         problem = service::data_problem(name, data, loss);
     }
     if (problem) return refused<ForwardBackwardOutput>(*std::move(problem));
-    auto cut = client::cut(*model, data, loss, direction);
+    auto cut = service::cut(*model, data, loss, direction);
     if (!cut) return refused<ForwardBackwardOutput>(cut.error().details());
     auto ticket = model->take(cut->chunks.size());
-    auto plan = client::write_pass(*model, name, data, loss, direction, *cut, ticket.seq_id(0));
+    auto plan = service::write_pass(*model, name, data, loss, direction, *cut, ticket.seq_id(0));
     if (!plan) return refused<ForwardBackwardOutput>(plan.error().details());
     plan->ticket = std::move(ticket);
-    plan->headers = client::trace_headers(model->core().http(), propagator);
-    return client::call_model<ForwardBackwardOutput>(
+    plan->headers = service::trace_headers(model->core().http(), propagator);
+    return service::call_model<ForwardBackwardOutput>(
         runtime, model, std::string{name}, call, *std::move(plan),
         [model = model, name](std::vector<service::FutureResult> const& results) {
-            return client::read_pass(*model, name, results);
+            return service::read_pass(*model, name, results);
         });
 }
 
@@ -135,7 +135,7 @@ Future<ForwardBackwardOutput> TrainingClient::forward_span(std::span<Datum const
     if (auto problem = Impl::problem(impl_, "forward")) {
         return refused<ForwardBackwardOutput>(*std::move(problem));
     }
-    return impl_->pass("forward", data, loss, client::Direction::forward);
+    return impl_->pass("forward", data, loss, service::Direction::forward);
 }
 
 Future<ForwardBackwardOutput> TrainingClient::forward_backward(std::vector<Datum> const& data,
@@ -148,7 +148,7 @@ Future<ForwardBackwardOutput> TrainingClient::forward_backward_span(std::span<Da
     if (auto problem = Impl::problem(impl_, "forward_backward")) {
         return refused<ForwardBackwardOutput>(*std::move(problem));
     }
-    return impl_->pass("forward_backward", data, loss, client::Direction::both);
+    return impl_->pass("forward_backward", data, loss, service::Direction::both);
 }
 
 Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom(
@@ -158,7 +158,7 @@ Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom(
 
 Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom_span(
     std::span<Datum const> data, CustomLoss loss) const {
-    constexpr auto name = client::CustomLossCall::operation;
+    constexpr auto name = service::CustomLossCall::operation;
     auto problem = Impl::problem(impl_, name);
     if (!problem) problem = service::no_data_problem(name, data);
     // Not to be turned off: without targets there is nothing to ask for.
@@ -166,23 +166,23 @@ Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom_span(
     if (!problem && !loss) problem = invalid(name, "loss", "", "is empty; a function is needed");
     if (problem) return refused<ForwardBackwardOutput>(*std::move(problem));
     auto const& model = impl_->model;
-    auto const kept = std::make_shared<client::CustomLossData>(data);
-    auto cut = client::cut(*model, kept->sent, LossFn::cross_entropy, client::Direction::both);
+    auto const kept = std::make_shared<service::CustomLossData>(data);
+    auto cut = service::cut(*model, kept->sent, LossFn::cross_entropy, service::Direction::both);
     if (!cut) return refused<ForwardBackwardOutput>(cut.error().details());
     auto const chunks = cut->chunks.size();
     auto forward_turn = model->take(chunks);
     auto backward_turn = model->take(chunks);
-    auto forward = client::write_pass(*model, name, kept->sent, LossFn::cross_entropy,
-                                      client::Direction::forward, *cut, forward_turn.seq_id(0));
+    auto forward = service::write_pass(*model, name, kept->sent, LossFn::cross_entropy,
+                                       service::Direction::forward, *cut, forward_turn.seq_id(0));
     if (!forward) return refused<ForwardBackwardOutput>(forward.error().details());
-    auto headers = client::trace_headers(model->core().http(), impl_->propagator);
+    auto headers = service::trace_headers(model->core().http(), impl_->propagator);
     forward->ticket = std::move(forward_turn);
     forward->headers = headers;
     Promise<ForwardBackwardOutput> promise{impl_->runtime};
     auto future = promise.get_future();
-    std::make_shared<client::CustomLossCall>(model, impl_->call, std::move(headers), kept,
-                                             std::move(loss), *std::move(cut), *std::move(forward),
-                                             std::move(backward_turn), std::move(promise))
+    std::make_shared<service::CustomLossCall>(model, impl_->call, std::move(headers), kept,
+                                              std::move(loss), *std::move(cut), *std::move(forward),
+                                              std::move(backward_turn), std::move(promise))
         ->launch();
     return future;
 }
@@ -195,7 +195,7 @@ Future<OptimStepResult> TrainingClient::step(OptimizerParams params) const {
     if (!problem) problem = service::optimizer_problem(name, params, impl_->model->optimizer());
     if (problem) return refused<OptimStepResult>(*std::move(problem));
     auto ticket = impl_->model->take(1);
-    auto order = client::numbered_submit(
+    auto order = service::numbered_submit(
         "/api/v1/optim_step", "OptimStep", ticket,
         [model_id = impl_->model->id(), params = std::move(params)](std::int64_t seq_id) {
             return wire::encode_optim_step(
@@ -222,7 +222,7 @@ Future<SaveResult> TrainingClient::save_state(std::string name, SaveOptions opti
     request.ttl_seconds = seconds_of(options.ttl);
     request.overwrite = options.overwrite;
     request.user_metadata = unless_empty(std::move(options.user_metadata));
-    auto order = client::numbered_submit(
+    auto order = service::numbered_submit(
         "/api/v1/save_weights", "SaveWeights", ticket,
         [request = std::move(request)](std::int64_t seq_id) mutable {
             request.seq_id = seq_id;
@@ -245,9 +245,10 @@ Future<LoadResult> TrainingClient::Impl::load(std::shared_ptr<Impl const> const&
                                            "use ServiceClient::" +
                                            std::string{replacement});
     }
-    return client::load_weights(impl->runtime, impl->model, operation, impl->call,
-                                client::trace_headers(impl->model->core().http(), impl->propagator),
-                                std::move(path), optimizer, std::move(token));
+    return service::load_weights(
+        impl->runtime, impl->model, operation, impl->call,
+        service::trace_headers(impl->model->core().http(), impl->propagator), std::move(path),
+        optimizer, std::move(token));
 }
 
 Future<LoadResult> TrainingClient::load_state(std::string path,
@@ -271,7 +272,7 @@ Future<wire::SavedForSampler> TrainingClient::Impl::save_for_sampler(
     std::string_view operation, wire::SaveWeightsForSampler request) const {
     auto ticket = model->take(1);
     request.model_id = model->id();
-    auto order = client::numbered_submit(
+    auto order = service::numbered_submit(
         "/api/v1/save_weights_for_sampler", "SaveWeightsForSampler", ticket,
         [request = std::move(request)](std::int64_t seq_id) mutable {
             request.seq_id = seq_id;
@@ -329,11 +330,11 @@ Future<SaveResult> TrainingClient::save_weights_external(std::string name,
     request.ttl_seconds = seconds_of(options.ttl);
     request.age_recipients = std::move(options.age_recipients);
     auto order =
-        client::numbered_submit("/api/v1/save_weights_external", "SaveWeightsExternal", ticket,
-                                [request = std::move(request)](std::int64_t seq_id) mutable {
-                                    request.seq_id = seq_id;
-                                    return wire::encode_save_weights_external(request);
-                                });
+        service::numbered_submit("/api/v1/save_weights_external", "SaveWeightsExternal", ticket,
+                                 [request = std::move(request)](std::int64_t seq_id) mutable {
+                                     request.seq_id = seq_id;
+                                     return wire::encode_save_weights_external(request);
+                                 });
     order.http_retries = false;
     order.feature = "saving external weights";
     return impl_->submit<SaveResult>(operation, std::move(ticket), std::move(order),
@@ -394,7 +395,7 @@ SamplingClient TrainingClient::create_sampling_client(std::string model_path,
                                                       TrainedSamplerOptions options) const {
     constexpr std::string_view operation = "create_sampling_client";
     if (auto problem = Impl::problem(impl_, operation)) Error{*std::move(problem)}.raise();
-    if (!model_path.starts_with(path_scheme)) {
+    if (!model_path.starts_with(service::path_scheme)) {
         auto problem = invalid(operation, "model_path", model_path, "must start with tinker://");
         Error{std::move(problem)}.raise();
     }
@@ -412,7 +413,7 @@ Future<ModelInfo> TrainingClient::get_info() const {
     if (auto problem = Impl::problem(impl_, operation)) {
         return refused<ModelInfo>(*std::move(problem));
     }
-    return client::ask_json<ModelInfo>(
+    return service::ask_json<ModelInfo>(
         impl_->runtime, impl_->model->core_handle(), operation, "/api/v1/get_info",
         wire::encode_get_info(impl_->model->id()), impl_->call, wire::decode_model_info);
 }
@@ -466,8 +467,8 @@ Future<void> TrainingClient::unload() const {
     constexpr std::string_view operation = "unload";
     if (auto problem = Impl::problem(impl_, operation)) return refused<void>(*std::move(problem));
     // The request has no number; the turn keeps it behind what was asked for before.
-    auto order = client::json_submit("/api/v1/unload_model", "UnloadModel",
-                                     wire::encode_unload_model(impl_->model->id()));
+    auto order = service::json_submit("/api/v1/unload_model", "UnloadModel",
+                                      wire::encode_unload_model(impl_->model->id()));
     order.feature = "unloading models";
     auto gone =
         impl_->submit<std::string>(operation, impl_->model->take(1, service::Ticket::Numbers::none),

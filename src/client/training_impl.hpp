@@ -6,8 +6,8 @@
 #include <tinkxx/training_client.hpp>
 
 #include "client/sampling_impl.hpp"
-#include "client/training_pass.hpp"
 #include "service/training/model.hpp"
+#include "service/training/training_pass.hpp"
 #include "wire/training.hpp"
 
 #include <functional>
@@ -37,7 +37,7 @@ public:
 
     [[nodiscard]] Future<ForwardBackwardOutput> pass(std::string_view name,
                                                      std::span<Datum const> data, Loss const& loss,
-                                                     client::Direction direction) const;
+                                                     service::Direction direction) const;
     /// One submit with a JSON result.
     template <class T>
     [[nodiscard]] Future<T> submit(std::string_view name, service::Ticket ticket,

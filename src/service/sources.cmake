@@ -8,6 +8,11 @@ target_sources(tinkxx PRIVATE
     service/auth/token_exchange.cpp
     service/breaker/breaker_machine.cpp
     service/breaker/circuit_breaker.cpp
+    service/calls/close_call.cpp
+    service/calls/pending_call.cpp
+    service/calls/send_operation.cpp
+    service/calls/stream_call.cpp
+    service/calls/stream_operation.cpp
     service/core/client_core.cpp
     service/core/encoding_choice.cpp
     service/core/pending_bound.cpp
@@ -25,8 +30,8 @@ target_sources(tinkxx PRIVATE
     service/http/http_call.cpp
     service/http/http_context.cpp
     service/http/http_error.cpp
+    service/http/http_order.cpp
     service/http/http_retry.cpp
-    service/http/retry_after.cpp
     service/http/standard_headers.cpp
     service/limits/permits.cpp
     service/metrics/metrics.cpp
@@ -60,16 +65,25 @@ target_sources(tinkxx PRIVATE
     service/telemetry/process_uuid.cpp
     service/telemetry/telemetry_queue.cpp
     service/telemetry/telemetry_reporter.cpp
+    service/text/checks.cpp
+    service/text/console.cpp
     service/text/endpoint.cpp
     service/text/http_date.cpp
+    service/text/multipart.cpp
     service/text/query.cpp
     service/text/redaction.cpp
+    service/text/retry_after.cpp
     service/text/scrubber.cpp
     service/training/check.cpp
+    service/training/custom_loss_call.cpp
     service/training/data.cpp
     service/training/loss_listener.cpp
     service/training/losses.cpp
     service/training/model.cpp
     service/training/regularized_loss.cpp
     service/training/regularizers.cpp
+    service/training/training_call.cpp
+    service/training/training_pass.cpp
+    service/training/training_run.cpp
+    service/training/training_start.cpp
 )

@@ -1,5 +1,5 @@
 // Headers that ask for a wait: the first line is retry-after-ms, the rest retry-after.
-#include "service/http/retry_after.hpp"
+#include "service/text/retry_after.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,10 +2,10 @@
 
 #include "service/futures/poll_backoff.hpp"
 #include "service/http/http_error.hpp"
-#include "service/http/retry_after.hpp"
 #include "service/http/standard_headers.hpp"
 #include "service/retry/user_error.hpp"
 #include "service/telemetry/error_type.hpp"
+#include "service/text/retry_after.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>

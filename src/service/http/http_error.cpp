@@ -1,7 +1,7 @@
 #include "service/http/http_error.hpp"
 
 #include "base/ascii.hpp"
-#include "service/http/retry_after.hpp"
+#include "service/text/retry_after.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>

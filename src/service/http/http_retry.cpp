@@ -1,6 +1,6 @@
 #include "service/http/http_retry.hpp"
 
-#include "service/http/retry_after.hpp"
+#include "service/text/retry_after.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -3,11 +3,11 @@
 #include "base/prefetch.hpp"
 #include "service/futures/completion_poll.hpp"
 #include "service/futures/standing.hpp"
-#include "service/http/retry_after.hpp"
 #include "service/requests/service_call.hpp"
 #include "service/retry/user_error.hpp"
 #include "service/telemetry/error_stack.hpp"
 #include "service/telemetry/error_type.hpp"
+#include "service/text/retry_after.hpp"
 #include "wire/future.hpp"
 
 #include <tinkxx/detail/blocks.hpp>

@@ -8,6 +8,9 @@
 
 namespace tinkxx::service {
 
+/// How the path of a checkpoint begins.
+inline constexpr std::string_view path_scheme = "tinker://";
+
 /// Where a service lives: the root that paths are appended to.
 class Endpoint {
 public:

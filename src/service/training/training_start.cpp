@@ -1,21 +1,21 @@
-#include "client/training_start.hpp"
+#include "service/training/training_start.hpp"
 
-#include "client/ready_call.hpp"
-#include "client/training_call.hpp"
-#include "client/training_pass.hpp"
+#include "service/calls/ready_call.hpp"
+#include "service/training/training_call.hpp"
+#include "service/training/training_pass.hpp"
 #include "wire/training.hpp"
 
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 namespace {
 
 /// Creates a model by one request: from nothing, or from a checkpoint.
 class CreateCall final : public TrainingCall {
 public:
     /// Writes the request, once the session is there.
-    using Write = std::function<service::SubmitOrder(std::string const& session,
-                                                     std::int64_t model_seq, wire::Members)>;
+    using Write = std::function<SubmitOrder(std::string const& session, std::int64_t model_seq,
+                                            wire::Members)>;
     /// The id in the answer, or the one that follows from the request.
     using Read = std::function<Result<std::string>(
         std::string_view answer, std::string const& session, std::int64_t model_seq)>;
@@ -31,7 +31,7 @@ public:
         bool fits_old_members{true};
     };
 
-    CreateCall(Core session, Order order, Promise<Model> promise)
+    CreateCall(CoreHandle session, Order order, Promise<ModelHandle> promise)
         : TrainingCall{session, order.operation, CallOptions{}},
           session_{std::move(session)},
           order_{std::move(order)},
@@ -51,7 +51,7 @@ private:
     }
     void send() {
         members_ = core().members();
-        service::PassPlan plan;
+        PassPlan plan;
         plan.name = name();
         plan.submits.push_back(order_.write(core().session().session_id(), model_seq_, members_));
         start(std::move(plan));
@@ -69,30 +69,30 @@ private:
         }
         fail(named(error));
     }
-    void on_pass(std::vector<service::FutureResult> results) override {
+    void on_pass(std::vector<FutureResult> results) override {
         auto id = order_.read(results.front().view(), core().session().session_id(), model_seq_);
         if (!id) return unreadable(id.error());
         core().http().log(LogLevel::info, name() + ": model " + *id + " of " + order_.subject);
-        auto model = std::make_shared<service::TrainingModel>(session_, *std::move(id),
-                                                              std::move(order_.optimizer));
+        auto model =
+            std::make_shared<TrainingModel>(session_, *std::move(id), std::move(order_.optimizer));
         leave();
         promise_.set_value(std::move(model));
     }
     void answer(Error error) override { promise_.set_error(std::move(error)); }
     bool answered() const override { return promise_.done(); }
-    service::QueueStateReporter& reporter() override { return reporter_; }
+    QueueStateReporter& reporter() override { return reporter_; }
     std::string const& owner() const override { return order_.subject; }
 
-    Core const session_;
+    CoreHandle const session_;
     Order order_;
-    Promise<Model> promise_;
-    service::QueueStateReporter reporter_{service::model_creation_queue};
+    Promise<ModelHandle> promise_;
+    QueueStateReporter reporter_{model_creation_queue};
     std::int64_t model_seq_{0};
     wire::Members members_{wire::Members::newest};
 };
 
-Future<Model> start(Runtime const& runtime, Core session, CreateCall::Order order) {
-    Promise<Model> promise{runtime};
+Future<ModelHandle> start(Runtime const& runtime, CoreHandle session, CreateCall::Order order) {
+    Promise<ModelHandle> promise{runtime};
     auto future = promise.get_future();
     std::make_shared<CreateCall>(std::move(session), std::move(order), std::move(promise))
         ->launch();
@@ -100,8 +100,8 @@ Future<Model> start(Runtime const& runtime, Core session, CreateCall::Order orde
 }
 
 /// R-TRAIN-82: one request makes a model as its checkpoint was.
-Future<Model> load_new_model(Runtime const& runtime, Core session, SavedModel saved,
-                             std::string token) {
+Future<ModelHandle> load_new_model(Runtime const& runtime, CoreHandle session, SavedModel saved,
+                                   std::string token) {
     CreateCall::Order order;
     order.operation = saved.operation;
     order.subject = saved.path;
@@ -162,7 +162,7 @@ Result<NewModel> model_for(SavedModel const& saved, WeightsInfo const& info) {
 
 }  // namespace
 
-Future<Model> create_model(Runtime const& runtime, Core session, NewModel model) {
+Future<ModelHandle> create_model(Runtime const& runtime, CoreHandle session, NewModel model) {
     CreateCall::Order order;
     order.operation = model.operation;
     order.subject = model.base_model;
@@ -179,7 +179,7 @@ Future<Model> create_model(Runtime const& runtime, Core session, NewModel model)
         request.optimizer_config = model.optimizer;
         auto made = json_submit("/api/v1/create_model", "CreateModel",
                                 wire::encode_create_model(request, members));
-        made.repeat = service::Repeat::once;
+        made.repeat = Repeat::once;
         return made;
     };
     order.read = [](std::string_view answer, std::string const&, std::int64_t) {
@@ -188,11 +188,11 @@ Future<Model> create_model(Runtime const& runtime, Core session, NewModel model)
     return start(runtime, std::move(session), std::move(order));
 }
 
-Future<Model> create_model_from(Runtime const& runtime, Core const& session, Core const& lookup,
-                                SavedModel saved) {
+Future<ModelHandle> create_model_from(Runtime const& runtime, CoreHandle const& session,
+                                      CoreHandle const& lookup, SavedModel saved) {
     // The token of another owner travels as the service wants tokens: exchanged, if it has ours
     // exchanged (R-TRAIN-83).
-    auto const token_of = [](service::ClientCore& core, std::string const& raw) {
+    auto const token_of = [](ClientCore& core, std::string const& raw) {
         auto const exchanged = core.session().exchanged_token();
         return !raw.empty() && exchanged ? *exchanged : raw;
     };
@@ -206,7 +206,7 @@ Future<Model> create_model_from(Runtime const& runtime, Core const& session, Cor
             return Flags{flags.create_model_via_load_weights, flags.pjwt_auth_enabled};
         });
     return ready.then([runtime, session, lookup, token_of,
-                       saved = std::move(saved)](Flags flags) mutable -> Future<Model> {
+                       saved = std::move(saved)](Flags flags) mutable -> Future<ModelHandle> {
         if (flags.via_load) {
             if (saved.token.empty() || !flags.exchanges) {
                 auto token = saved.token;
@@ -230,14 +230,14 @@ Future<Model> create_model_from(Runtime const& runtime, Core const& session, Cor
         auto looked_up = promise.get_future();
         std::make_shared<RequestOperation<Found>>(
             lookup, nullptr, saved.operation,
-            [path = saved.path](service::ClientCore& core) {
+            [path = saved.path](ClientCore& core) {
                 auto order = post_order(core.http(), "/api/v1/weights_info",
                                         wire::encode_weights_info(path), Purpose::train);
                 add_method(order, core.session().config().sdk_version,
                            "get_weights_info_by_tinker_path");
                 return order;
             },
-            service::Repeat::submit_loop,
+            Repeat::submit_loop,
             [core = lookup.get(), token_of,
              raw = saved.token](HttpResponse const& response) -> Result<Found> {
                 auto info = wire::decode_weights_info(response.body);
@@ -246,13 +246,13 @@ Future<Model> create_model_from(Runtime const& runtime, Core const& session, Cor
             },
             std::move(promise))
             ->launch();
-        return looked_up.then([runtime, session, lookup,
-                               saved = std::move(saved)](Found found) mutable -> Future<Model> {
+        return looked_up.then([runtime, session, lookup, saved = std::move(saved)](
+                                  Found found) mutable -> Future<ModelHandle> {
             auto model = model_for(saved, found.info);
-            if (!model) return make_failed_future<Model>(model.error());
+            if (!model) return make_failed_future<ModelHandle>(model.error());
             auto created = create_model(runtime, session, *std::move(model));
             return created.then([runtime, saved = std::move(saved),
-                                 token = std::move(found.token)](Model made) mutable {
+                                 token = std::move(found.token)](ModelHandle made) mutable {
                 auto loaded =
                     load_weights(runtime, made, saved.operation, CallOptions(), Headers(),
                                  std::move(saved.path), saved.with_optimizer, std::move(token));
@@ -262,7 +262,7 @@ Future<Model> create_model_from(Runtime const& runtime, Core const& session, Cor
     });
 }
 
-Future<LoadResult> load_weights(Runtime const& runtime, Model const& model,
+Future<LoadResult> load_weights(Runtime const& runtime, ModelHandle const& model,
                                 std::string_view operation, CallOptions call, Headers headers,
                                 std::string path, bool optimizer, std::string token) {
     auto ticket = model->take(1);
@@ -281,10 +281,9 @@ Future<LoadResult> load_weights(Runtime const& runtime, Model const& model,
     auto plan = one_submit(*model, operation, std::move(ticket), std::move(order));
     plan.headers = std::move(headers);
     return call_model<LoadResult>(runtime, model, std::string{operation}, std::move(call),
-                                  std::move(plan),
-                                  [](std::vector<service::FutureResult> const& results) {
+                                  std::move(plan), [](std::vector<FutureResult> const& results) {
                                       return wire::decode_weights_loaded(results.front().view());
                                   });
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -1,16 +1,16 @@
-#include "client/training_call.hpp"
+#include "service/training/training_call.hpp"
 
 #include "service/futures/poll_machine.hpp"
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
-TrainingCall::TrainingCall(std::shared_ptr<service::ClientCore> const& core, std::string name,
+TrainingCall::TrainingCall(std::shared_ptr<ClientCore> const& core, std::string name,
                            CallOptions call)
     : PendingCall{core, nullptr, std::move(name)}, call_{std::move(call)}, pass_{*core, *this} {
     set_call(call_.deadline, call_.metadata);
 }
 
-void TrainingCall::start(service::PassPlan plan) {
+void TrainingCall::start(PassPlan plan) {
     set_stage(std::nullopt);
     result_type_ = plan.submits.front().request_type;
     plan.metadata = call_.metadata;
@@ -24,7 +24,7 @@ void TrainingCall::set_stage(std::optional<Stage> stage, std::string why) {
     look();
 }
 
-void TrainingCall::on_results(std::vector<service::FutureResult> results) {
+void TrainingCall::on_results(std::vector<FutureResult> results) {
     auto const keep_alive = shared_from_this();
     result_protobuf_ = !results.empty() && results.front().protobuf;
     on_pass(std::move(results));
@@ -36,12 +36,12 @@ void TrainingCall::on_error(Error error) {
 }
 
 void TrainingCall::unreadable(Error const& error) {
-    service::report_unreadable_result(core().context().telemetry(), {}, result_type_,
-                                      result_protobuf_, error);
+    report_unreadable_result(core().context().telemetry(), {}, result_type_, result_protobuf_,
+                             error);
     fail(named(error));
 }
 
-void TrainingCall::on_queue_state(service::Submission const& of, QueueState state,
+void TrainingCall::on_queue_state(Submission const& of, QueueState state,
                                   std::string const& reason) {
     QueueStateEvent told;
     told.state = state;
@@ -85,4 +85,4 @@ void TrainingCall::describe(OperationStatus& status, TimePoint now) const {
     }
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -1,4 +1,4 @@
-#include "service/http/retry_after.hpp"
+#include "service/text/retry_after.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,13 +1,13 @@
-#include "client/pending_call.hpp"
+#include "service/calls/pending_call.hpp"
 
 #include "service/futures/standing.hpp"
 
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
-PendingCall::PendingCall(std::shared_ptr<service::ClientCore> core,
-                         std::shared_ptr<service::Sampler> sampler, std::string name)
+PendingCall::PendingCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler,
+                         std::string name)
     : core_{std::move(core)},
       sampler_{std::move(sampler)},
       name_{std::move(name)},
@@ -63,8 +63,8 @@ void PendingCall::ready(Result<void> const& outcome) {
 
 void PendingCall::leave() noexcept {
     auto const keep_alive = std::exchange(self_, nullptr);
-    core_->session().forget(static_cast<service::ReadyWaiter&>(*this));
-    if (sampler_) sampler_->forget(static_cast<service::SamplerWaiter&>(*this));
+    core_->session().forget(static_cast<ReadyWaiter&>(*this));
+    if (sampler_) sampler_->forget(static_cast<SamplerWaiter&>(*this));
     core_->pending().remove(*this);
     scheduler().disarm(deadline_);
 }
@@ -104,7 +104,7 @@ void PendingCall::out_of_time() {
 
 Error PendingCall::named(Error const& error) const {
     auto details = error.details();
-    details.message = service::with_operation(name_, details.message);
+    details.message = with_operation(name_, details.message);
     return Error{std::move(details)};
 }
 
@@ -138,8 +138,8 @@ OperationStatus PendingCall::status(TimePoint now) const {
     auto const until = sampler_ ? sampler_->until() : core_->session().until();
     if (until) status.ends_in = *until - now;
     auto const call = sampler_ ? sampler_->call_standing() : core_->session().call_standing();
-    if (call) service::describe_stall(status, *call, now);
+    if (call) describe_stall(status, *call, now);
     return status;
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -1,4 +1,4 @@
-#include "client/custom_loss_call.hpp"
+#include "service/training/custom_loss_call.hpp"
 
 #include "service/training/check.hpp"
 #include "service/training/loss_listener.hpp"
@@ -7,7 +7,7 @@
 #include <exception>
 #include <span>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 namespace {
 
 std::optional<std::vector<std::int64_t>> shape_of(TensorView const& tensor) {
@@ -35,9 +35,9 @@ Error thrown(std::exception_ptr exception, std::string_view what) {
 
 /// Hands what a loss tells of its regularizers to the client's observers, which may be called here:
 /// this is the callback executor.
-class RegularizerNotes final : private service::LossListener {
+class RegularizerNotes final : private LossListener {
 public:
-    RegularizerNotes(service::HttpContext const& http, LossEvent const& blank)
+    RegularizerNotes(HttpContext const& http, LossEvent const& blank)
         : http_{&http}, blank_{&blank} {}
 
 private:
@@ -47,7 +47,7 @@ private:
         http_->tell_here(&Observer::on_loss, event);
     }
 
-    service::HttpContext const* http_;
+    HttpContext const* http_;
     LossEvent const* blank_;
 };
 
@@ -125,10 +125,10 @@ ForwardBackwardOutput with_custom_metrics(ForwardBackwardOutput output, CustomLo
     return output;
 }
 
-CustomLossCall::CustomLossCall(std::shared_ptr<service::TrainingModel> model, CallOptions call,
+CustomLossCall::CustomLossCall(std::shared_ptr<TrainingModel> model, CallOptions call,
                                Headers headers, std::shared_ptr<CustomLossData> data,
-                               CustomLoss loss, Cut cut, service::PassPlan forward,
-                               service::Ticket backward, Promise<ForwardBackwardOutput> promise)
+                               CustomLoss loss, Cut cut, PassPlan forward, Ticket backward,
+                               Promise<ForwardBackwardOutput> promise)
     : TrainingCall{model->core_handle(), std::string{operation}, std::move(call)},
       model_{std::move(model)},
       headers_{std::move(headers)},
@@ -152,12 +152,12 @@ void CustomLossCall::drop() noexcept {
     TrainingCall::drop();
 }
 
-void CustomLossCall::on_pass(std::vector<service::FutureResult> results) {
+void CustomLossCall::on_pass(std::vector<FutureResult> results) {
     auto self = std::static_pointer_cast<CustomLossCall>(shared_from_this());
     if (value_) {
         read<Result<ForwardBackwardOutput>>(
             std::move(results),
-            [model = model_](std::vector<service::FutureResult> const& all) {
+            [model = model_](std::vector<FutureResult> const& all) {
                 return read_pass(*model, operation, all);
             },
             [this](Result<ForwardBackwardOutput> output) {
@@ -176,7 +176,7 @@ void CustomLossCall::on_pass(std::vector<service::FutureResult> results) {
          seq_id = backward_.seq_id(0)]() mutable {
             auto value = self->compute(results, start);
             results.clear();
-            Result<service::PassPlan> plan{service::PassPlan{}};
+            Result<PassPlan> plan{PassPlan{}};
             if (value) {
                 plan = write_pass(*self->model_, operation, self->data_->sent,
                                   LossFn::cross_entropy, Direction::both, self->cut_, seq_id);
@@ -187,13 +187,11 @@ void CustomLossCall::on_pass(std::vector<service::FutureResult> results) {
                 self->computed(std::move(value), std::move(plan));
             });
         },
-        [self](Error error) {
-            self->computed(std::move(error), Result<service::PassPlan>{service::PassPlan{}});
-        });
+        [self](Error error) { self->computed(std::move(error), Result<PassPlan>{PassPlan{}}); });
 }
 
 /// On the callback executor. Leaves weights that give the gradient in what is to be sent.
-Result<CustomLossValue> CustomLossCall::compute(std::vector<service::FutureResult> const& results,
+Result<CustomLossValue> CustomLossCall::compute(std::vector<FutureResult> const& results,
                                                 LossEvent const& blank) const {
     auto output = read_pass(*model_, operation, results);
     if (!output) return output.error();
@@ -210,7 +208,7 @@ Result<CustomLossValue> CustomLossCall::compute(std::vector<service::FutureResul
     } catch (...) {
         return thrown(std::current_exception(), "something that is no exception");
     }
-    if (auto problem = service::custom_value_problem(operation, value, *logprobs)) {
+    if (auto problem = custom_value_problem(operation, value, *logprobs)) {
         return *std::move(problem);
     }
     for (std::size_t i = 0; i < data_->sent.size(); ++i) {
@@ -224,7 +222,7 @@ Result<CustomLossValue> CustomLossCall::compute(std::vector<service::FutureResul
     return value;
 }
 
-void CustomLossCall::computed(Result<CustomLossValue> value, Result<service::PassPlan> plan) {
+void CustomLossCall::computed(Result<CustomLossValue> value, Result<PassPlan> plan) {
     auto ended = event(value ? LossEvent::Kind::stop : LossEvent::Kind::exception);
     ended.duration = scheduler().now() - asked_;
     if (!value) ended.error = value.error();
@@ -247,4 +245,4 @@ LossEvent CustomLossCall::event(LossEvent::Kind kind) const {
     return event;
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -3,7 +3,7 @@
 #include <tinkxx/call_options.hpp>
 #include <tinkxx/future.hpp>
 
-#include "client/pending_call.hpp"
+#include "service/calls/pending_call.hpp"
 #include "service/futures/queue_state_reporter.hpp"
 #include "service/passes/pass.hpp"
 #include "service/training/model.hpp"
@@ -16,32 +16,31 @@
 #include <utility>
 #include <vector>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
 /// A call that submits and waits for what was promised, in one pass or several.
-class TrainingCall : public PendingCall, private service::Pass::Listener {
+class TrainingCall : public PendingCall, private Pass::Listener {
 public:
     /// Longer results are read where they do not keep the loop from others.
     static constexpr std::size_t decode_on_loop_bytes = std::size_t{64} * 1024;
 
 protected:
-    TrainingCall(std::shared_ptr<service::ClientCore> const& core, std::string name,
-                 CallOptions call);
+    TrainingCall(std::shared_ptr<ClientCore> const& core, std::string name, CallOptions call);
 
     /// Begins a pass; none may be under way. Loop thread only.
-    void start(service::PassPlan plan);
+    void start(PassPlan plan);
     /// The pass is over.
-    virtual void on_pass(std::vector<service::FutureResult> results) = 0;
+    virtual void on_pass(std::vector<FutureResult> results) = 0;
     virtual void on_refusal(Error const& error) { fail(named(error)); }
     /// Whose queue it waits in.
-    virtual service::QueueStateReporter& reporter() = 0;
+    virtual QueueStateReporter& reporter() = 0;
     [[nodiscard]] virtual std::string const& owner() const = 0;
 
     /// Gives `results` to `work` and what that makes to `done`, on the loop, if the call is still
     /// under way; the work itself is done there too if it is small.
     template <class Made>
-    void read(std::vector<service::FutureResult> results,
-              std::function<Made(std::vector<service::FutureResult> const&)> work,
+    void read(std::vector<FutureResult> results,
+              std::function<Made(std::vector<FutureResult> const&)> work,
               std::function<void(Made)> done);
     /// Tells telemetry of a result that could not be read, and fails.
     void unreadable(Error const& error);
@@ -55,15 +54,14 @@ protected:
     void describe(OperationStatus& status, TimePoint now) const override;
 
 private:
-    void on_results(std::vector<service::FutureResult> results) override;
+    void on_results(std::vector<FutureResult> results) override;
     void on_error(Error error) override;
-    void on_queue_state(service::Submission const& of, QueueState state,
-                        std::string const& reason) override;
+    void on_queue_state(Submission const& of, QueueState state, std::string const& reason) override;
     void on_standing() override { look(); }
     void call_back(QueueStateHandler const& handler, QueueStateEvent const& told);
 
     CallOptions const call_;
-    service::Pass pass_;
+    Pass pass_;
     std::optional<Stage> own_{};
     std::string own_why_{};
     std::optional<QueueState> queue_state_{};
@@ -74,8 +72,8 @@ private:
 };
 
 template <class Made>
-void TrainingCall::read(std::vector<service::FutureResult> results,
-                        std::function<Made(std::vector<service::FutureResult> const&)> work,
+void TrainingCall::read(std::vector<FutureResult> results,
+                        std::function<Made(std::vector<FutureResult> const&)> work,
                         std::function<void(Made)> done) {
     std::size_t bytes = 0;
     for (auto const& each : results) bytes += each.size;
@@ -101,10 +99,10 @@ void TrainingCall::read(std::vector<service::FutureResult> results,
 template <class T>
 class ModelCall final : public TrainingCall {
 public:
-    using Decode = std::function<Result<T>(std::vector<service::FutureResult> const&)>;
+    using Decode = std::function<Result<T>(std::vector<FutureResult> const&)>;
 
-    ModelCall(std::shared_ptr<service::TrainingModel> model, std::string name, CallOptions call,
-              service::PassPlan plan, Decode decode, Promise<T> promise)
+    ModelCall(std::shared_ptr<TrainingModel> model, std::string name, CallOptions call,
+              PassPlan plan, Decode decode, Promise<T> promise)
         : TrainingCall{model->core_handle(), std::move(name), std::move(call)},
           model_{std::move(model)},
           plan_{std::move(plan)},
@@ -119,7 +117,7 @@ public:
 
 private:
     void go() override { start(std::move(plan_)); }
-    void on_pass(std::vector<service::FutureResult> results) override {
+    void on_pass(std::vector<FutureResult> results) override {
         read<Result<T>>(std::move(results), decode_, [this](Result<T> result) {
             if (!result) return unreadable(result.error());
             leave();
@@ -132,20 +130,19 @@ private:
         plan_ = {};  // and the turn, if it was not begun
         TrainingCall::drop();
     }
-    service::QueueStateReporter& reporter() override { return model_->reporter(); }
+    QueueStateReporter& reporter() override { return model_->reporter(); }
     std::string const& owner() const override { return model_->id(); }
 
-    std::shared_ptr<service::TrainingModel> const model_;
-    service::PassPlan plan_;
+    std::shared_ptr<TrainingModel> const model_;
+    PassPlan plan_;
     Decode const decode_;
     Promise<T> promise_;
 };
 
 /// Starts such a call. Any thread.
 template <class T>
-[[nodiscard]] Future<T> call_model(Runtime const& runtime,
-                                   std::shared_ptr<service::TrainingModel> model, std::string name,
-                                   CallOptions call, service::PassPlan plan,
+[[nodiscard]] Future<T> call_model(Runtime const& runtime, std::shared_ptr<TrainingModel> model,
+                                   std::string name, CallOptions call, PassPlan plan,
                                    typename ModelCall<T>::Decode decode) {
     Promise<T> promise{runtime};
     auto future = promise.get_future();
@@ -155,4 +152,4 @@ template <class T>
     return future;
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -4,8 +4,8 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/types/training.hpp>
 
-#include "client/http_order.hpp"
-#include "client/request_operation.hpp"
+#include "service/calls/request_operation.hpp"
+#include "service/http/http_order.hpp"
 #include "service/training/model.hpp"
 
 #include <functional>
@@ -15,24 +15,24 @@
 #include <string_view>
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
-using Core = std::shared_ptr<service::ClientCore>;
-using Model = std::shared_ptr<service::TrainingModel>;
+using CoreHandle = std::shared_ptr<ClientCore>;
+using ModelHandle = std::shared_ptr<TrainingModel>;
 
 /// Posts a JSON body and reads the JSON of the answer. Any thread.
 template <class T>
-[[nodiscard]] Future<T> ask_json(Runtime const& runtime, Core core, std::string_view name,
+[[nodiscard]] Future<T> ask_json(Runtime const& runtime, CoreHandle core, std::string_view name,
                                  std::string path, std::string body, CallOptions const& call,
                                  Result<T> (*decode)(std::string_view)) {
     Promise<T> promise{runtime};
     auto future = promise.get_future();
     auto const operation = std::make_shared<RequestOperation<T>>(
         std::move(core), nullptr, std::string{name},
-        [path = std::move(path), body = std::move(body)](service::ClientCore& ready) {
+        [path = std::move(path), body = std::move(body)](ClientCore& ready) {
             return post_order(ready.http(), path, body, Purpose::train);
         },
-        service::Repeat::submit_loop,
+        Repeat::submit_loop,
         [decode](HttpResponse const& response) { return decode(response.body); },
         std::move(promise));
     operation->set_call(call.deadline, call.metadata);
@@ -49,7 +49,8 @@ struct NewModel {
     OptimizerConfig optimizer{};
     std::optional<UserMetadata> user_metadata{};
 };
-[[nodiscard]] Future<Model> create_model(Runtime const& runtime, Core session, NewModel model);
+[[nodiscard]] Future<ModelHandle> create_model(Runtime const& runtime, CoreHandle session,
+                                               NewModel model);
 
 /// A model to be created from a checkpoint.
 struct SavedModel {
@@ -67,13 +68,14 @@ struct SavedModel {
 };
 /// `lookup` is where the checkpoint is looked up: a core without a session, with the token as its
 /// credential if there is one (R-TRAIN-83).
-[[nodiscard]] Future<Model> create_model_from(Runtime const& runtime, Core const& session,
-                                              Core const& lookup, SavedModel saved);
+[[nodiscard]] Future<ModelHandle> create_model_from(Runtime const& runtime,
+                                                    CoreHandle const& session,
+                                                    CoreHandle const& lookup, SavedModel saved);
 
 /// Loads a checkpoint into a model. Any thread.
-[[nodiscard]] Future<LoadResult> load_weights(Runtime const& runtime, Model const& model,
+[[nodiscard]] Future<LoadResult> load_weights(Runtime const& runtime, ModelHandle const& model,
                                               std::string_view operation, CallOptions call,
                                               Headers headers, std::string path, bool optimizer,
                                               std::string token);
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -2,25 +2,24 @@
 
 #include <tinkxx/future.hpp>
 
-#include "client/pending_call.hpp"
-#include "client/stream_operation.hpp"
+#include "service/calls/pending_call.hpp"
+#include "service/calls/stream_operation.hpp"
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
 /// One streamed call of a sampler: waits for it, asks, and hands on what comes.
 class StreamCall final : public PendingCall {
 public:
     /// Makes the order once the sampler is there.
-    using Order = std::function<service::HttpOrder(service::Sampler&)>;
+    using Order = std::function<HttpOrder(Sampler&)>;
 
-    StreamCall(Runtime const& runtime, std::shared_ptr<service::Sampler> const& sampler,
-               std::string name, Order order, HttpClient::DataHandler on_data,
-               Promise<void> promise);
+    StreamCall(Runtime const& runtime, std::shared_ptr<Sampler> const& sampler, std::string name,
+               Order order, DataHandler on_data, Promise<void> promise);
 
     /// Goes to the loop. Any thread, once.
     void launch();
@@ -35,12 +34,12 @@ private:
     void describe(OperationStatus& status, TimePoint now) const override;
 
     std::shared_ptr<detail::CallContext> const runtime_;
-    service::Sampler& ready_sampler_;  // the base holds it
+    Sampler& ready_sampler_;  // the base holds it
     Order const make_order_;
-    HttpClient::DataHandler on_data_;
+    DataHandler on_data_;
     Promise<void> promise_;
     std::shared_ptr<StreamOperation> stream_{};
     Future<void> told_{};  ///< once the stream is over
 };
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -2,20 +2,20 @@
 
 #include <tinkxx/future.hpp>
 
-#include "client/pending_call.hpp"
+#include "service/calls/pending_call.hpp"
 
 #include <memory>
 #include <string>
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
 /// Gives what `fn` reads once the session, or the sampler, is ready.
 template <class T, class Fn>
 class ReadyCall final : public PendingCall {
 public:
-    ReadyCall(std::shared_ptr<service::ClientCore> core, std::shared_ptr<service::Sampler> sampler,
-              std::string name, Promise<T> promise, Fn fn)
+    ReadyCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler, std::string name,
+              Promise<T> promise, Fn fn)
         : PendingCall{std::move(core), std::move(sampler), std::move(name)},
           promise_{std::move(promise)},
           fn_{std::move(fn)} {}
@@ -41,10 +41,8 @@ private:
 
 /// `fn` gives a `Result<T>`, on the loop. `sampler` is null if the session will do.
 template <class T, class Fn>
-[[nodiscard]] Future<T> once_ready(Runtime const& runtime,
-                                   std::shared_ptr<service::ClientCore> core,
-                                   std::shared_ptr<service::Sampler> sampler, std::string name,
-                                   Fn fn) {
+[[nodiscard]] Future<T> once_ready(Runtime const& runtime, std::shared_ptr<ClientCore> core,
+                                   std::shared_ptr<Sampler> sampler, std::string name, Fn fn) {
     Promise<T> promise{runtime};
     auto future = promise.get_future();
     std::make_shared<ReadyCall<T, Fn>>(std::move(core), std::move(sampler), std::move(name),
@@ -53,4 +51,4 @@ template <class T, class Fn>
     return future;
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

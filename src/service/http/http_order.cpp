@@ -1,11 +1,11 @@
-#include "client/http_order.hpp"
+#include "service/http/http_order.hpp"
 
-#include "client/resolved_options.hpp"
+#include "service/text/checks.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
 namespace {
 
@@ -32,7 +32,7 @@ bool is_method(std::string_view text) noexcept {
 }
 
 // R-EXT-20: never in place of a line that is there, and all or nothing.
-void add_trace_context(Headers& headers, Headers const& common, TracePropagator const& propagator) {
+void add_trace_context(Headers& headers, Headers const& common, TraceSource const& propagator) {
     if (!propagator) return;
     try {
         Headers traced;
@@ -51,8 +51,8 @@ void add_trace_context(Headers& headers, Headers const& common, TracePropagator 
 
 }  // namespace
 
-Result<service::HttpOrder> make_order(HttpRequest request, service::HttpContext const& context,
-                                      TracePropagator const& propagator) {
+Result<HttpOrder> make_order(HttpRequest request, HttpContext const& context,
+                             TraceSource const& propagator) {
     auto const& config = context.config();
     if (!is_method(request.method)) {
         return invalid(request, "method", request.method, "must be a word such as GET");
@@ -80,8 +80,8 @@ Result<service::HttpOrder> make_order(HttpRequest request, service::HttpContext 
         }
     }
 
-    service::HttpOrder order;
-    bool const absolute = service::is_absolute_url(request.path);
+    HttpOrder order;
+    bool const absolute = is_absolute_url(request.path);
     bool const own = !absolute || config.endpoint.owns(request.path);
     order.url = config.endpoint.url(request.path, own ? config.query : Query{}, request.query);
     order.send_credential = own;
@@ -123,14 +123,14 @@ Result<service::HttpOrder> make_order(HttpRequest request, service::HttpContext 
     return order;
 }
 
-Headers trace_headers(service::HttpContext const& context, TracePropagator const& propagator) {
+Headers trace_headers(HttpContext const& context, TraceSource const& propagator) {
     Headers headers;
     add_trace_context(headers, *context.headers(), propagator);
     return headers;
 }
 
-service::HttpOrder post_order(service::HttpContext const& context, std::string_view path,
-                              std::string body, Purpose purpose) {
+HttpOrder post_order(HttpContext const& context, std::string_view path, std::string body,
+                     Purpose purpose) {
     auto order = get_order(context, path, purpose);
     order.operation.method = "POST";
     order.common_headers = context.json_headers();
@@ -138,10 +138,9 @@ service::HttpOrder post_order(service::HttpContext const& context, std::string_v
     return order;
 }
 
-service::HttpOrder get_order(service::HttpContext const& context, std::string_view path,
-                             Purpose purpose) {
+HttpOrder get_order(HttpContext const& context, std::string_view path, Purpose purpose) {
     auto const& config = context.config();
-    service::HttpOrder order;
+    HttpOrder order;
     order.operation = {.method = "GET", .path = std::string{path}};
     order.url = config.endpoint.url(path, config.query, {});
     order.purpose = purpose;
@@ -150,9 +149,9 @@ service::HttpOrder get_order(service::HttpContext const& context, std::string_vi
     return order;
 }
 
-void add_method(service::HttpOrder& order, std::string_view sdk_version, std::string_view method) {
+void add_method(HttpOrder& order, std::string_view sdk_version, std::string_view method) {
     order.headers.add("x-sdk-version", std::string{sdk_version});
     order.headers.add("x-sdk-method", std::string{method});
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -3,8 +3,8 @@
 #include <tinkxx/observer.hpp>
 #include <tinkxx/types/training.hpp>
 
-#include "client/training_call.hpp"
-#include "client/training_pass.hpp"
+#include "service/training/training_call.hpp"
+#include "service/training/training_pass.hpp"
 
 #include <memory>
 #include <span>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
 /// Data for a custom loss: what the function sees, and what is sent of it.
 struct CustomLossData {
@@ -39,10 +39,9 @@ struct CustomLossData {
 /// behind it.
 class CustomLossCall final : public TrainingCall {
 public:
-    CustomLossCall(std::shared_ptr<service::TrainingModel> model, CallOptions call, Headers headers,
-                   std::shared_ptr<CustomLossData> data, CustomLoss loss, Cut cut,
-                   service::PassPlan forward, service::Ticket backward,
-                   Promise<ForwardBackwardOutput> promise);
+    CustomLossCall(std::shared_ptr<TrainingModel> model, CallOptions call, Headers headers,
+                   std::shared_ptr<CustomLossData> data, CustomLoss loss, Cut cut, PassPlan forward,
+                   Ticket backward, Promise<ForwardBackwardOutput> promise);
 
     static constexpr std::string_view operation = "forward_backward_custom";
 
@@ -51,26 +50,26 @@ public:
 
 private:
     void go() override;
-    void on_pass(std::vector<service::FutureResult> results) override;
+    void on_pass(std::vector<FutureResult> results) override;
     void answer(Error error) override { promise_.set_error(std::move(error)); }
     bool answered() const override { return promise_.done(); }
     void drop() noexcept override;
-    service::QueueStateReporter& reporter() override { return model_->reporter(); }
+    QueueStateReporter& reporter() override { return model_->reporter(); }
     std::string const& owner() const override { return model_->id(); }
 
     /// `blank` is what observers are told of regularizers, but for these themselves.
-    [[nodiscard]] Result<CustomLossValue> compute(std::vector<service::FutureResult> const& results,
+    [[nodiscard]] Result<CustomLossValue> compute(std::vector<FutureResult> const& results,
                                                   LossEvent const& blank) const;
-    void computed(Result<CustomLossValue> value, Result<service::PassPlan> plan);
+    void computed(Result<CustomLossValue> value, Result<PassPlan> plan);
     [[nodiscard]] LossEvent event(LossEvent::Kind kind) const;
 
-    std::shared_ptr<service::TrainingModel> const model_;
+    std::shared_ptr<TrainingModel> const model_;
     Headers const headers_;
     std::shared_ptr<CustomLossData> const data_;
     CustomLoss const loss_;
     Cut const cut_;
-    service::PassPlan forward_;
-    service::Ticket backward_;
+    PassPlan forward_;
+    Ticket backward_;
     Promise<ForwardBackwardOutput> promise_;
     /// When the function was asked.
     TimePoint asked_{};
@@ -78,4 +77,4 @@ private:
     std::optional<CustomLossValue> value_{};
 };
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -1,13 +1,13 @@
-#include "client/stream_operation.hpp"
+#include "service/calls/stream_operation.hpp"
 
 #include <exception>
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
-StreamOperation::StreamOperation(std::shared_ptr<service::HttpContext> context,
-                                 Promise<HttpResponse> promise, service::HttpOrder order,
-                                 HttpClient::DataHandler on_data)
+StreamOperation::StreamOperation(std::shared_ptr<HttpContext> context,
+                                 Promise<HttpResponse> promise, HttpOrder order,
+                                 DataHandler on_data)
     : context_{std::move(context)},
       promise_{std::move(promise)},
       order_{std::move(order)},
@@ -118,4 +118,4 @@ void StreamOperation::drain() {
     }
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -9,14 +9,14 @@
 #include <memory>
 #include <string>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
 /// What the service knows about a run of the account's own. `sessionless` is a core without a
 /// session (R-REST-00). Fails with `ValidationError` for an id that would lead elsewhere.
 ///
 /// `repeat` is `once` for those who ask again anyway. Any thread.
-[[nodiscard]] Future<wire::TrainingRun> get_training_run(
-    Runtime const& runtime, std::shared_ptr<service::ClientCore> sessionless,
-    std::string const& run_id, service::Repeat repeat);
+[[nodiscard]] Future<wire::TrainingRun> get_training_run(Runtime const& runtime,
+                                                         std::shared_ptr<ClientCore> sessionless,
+                                                         std::string const& run_id, Repeat repeat);
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -7,15 +7,15 @@
 
 #include <memory>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
 /// One `HttpClient::send`: joins a call to its future. Made on the caller's thread, then lives on
 /// the loop, which holds it until the call is over.
 class SendOperation final : public std::enable_shared_from_this<SendOperation>,
-                            private service::HttpCall::Listener {
+                            private HttpCall::Listener {
 public:
-    SendOperation(std::shared_ptr<service::HttpContext> context, Promise<HttpResponse> promise,
-                  service::HttpOrder order);
+    SendOperation(std::shared_ptr<HttpContext> context, Promise<HttpResponse> promise,
+                  HttpOrder order);
 
     /// Goes to the loop. Any thread, once.
     void launch();
@@ -26,12 +26,12 @@ private:
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
 
-    std::shared_ptr<service::HttpContext> const context_;  // outlives the call
+    std::shared_ptr<HttpContext> const context_;  // outlives the call
     Promise<HttpResponse> promise_;
-    service::HttpOrder order_;
+    HttpOrder order_;
     std::string url_{};
-    service::HttpCall call_;
+    HttpCall call_;
     std::shared_ptr<SendOperation> self_{};  // while under way; loop thread only
 };
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

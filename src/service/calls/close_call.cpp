@@ -1,13 +1,13 @@
-#include "client/close_call.hpp"
+#include "service/calls/close_call.hpp"
 
 #include "service/futures/standing.hpp"
 
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
-CloseCall::CloseCall(std::shared_ptr<service::ClientCore> core,
-                     std::optional<service::Finish> finish, Promise<void> promise)
+CloseCall::CloseCall(std::shared_ptr<ClientCore> core, std::optional<Finish> finish,
+                     Promise<void> promise)
     : core_{std::move(core)}, finish_{std::move(finish)}, promise_{std::move(promise)} {}
 
 CloseCall::~CloseCall() { core_->pending().remove(*this); }
@@ -59,11 +59,11 @@ OperationStatus CloseCall::status(TimePoint now) const {
     if (auto const until = core_->session().until()) status.ends_in = *until - now;
     if (deadline_.armed()) status.deadline_in = ends_ - now;
     if (auto const call = core_->session().call_standing()) {
-        service::describe_stall(status, *call, now);
+        describe_stall(status, *call, now);
     }
     return status;
 }
 
 void CloseCall::on_close() noexcept { core_->pending().add(*this); }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -1,15 +1,15 @@
-#include "client/training_run.hpp"
+#include "service/training/training_run.hpp"
 
-#include "client/http_order.hpp"
-#include "client/request_operation.hpp"
+#include "service/calls/request_operation.hpp"
+#include "service/http/http_order.hpp"
 
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
 Future<wire::TrainingRun> get_training_run(Runtime const& runtime,
-                                           std::shared_ptr<service::ClientCore> sessionless,
-                                           std::string const& run_id, service::Repeat repeat) {
+                                           std::shared_ptr<ClientCore> sessionless,
+                                           std::string const& run_id, Repeat repeat) {
     static constexpr std::string_view operation = "get_training_run";
     if (run_id.empty() || run_id.find_first_of("/?#") != std::string::npos) {
         return make_failed_future<wire::TrainingRun>(Error{
@@ -24,7 +24,7 @@ Future<wire::TrainingRun> get_training_run(Runtime const& runtime,
     auto future = promise.get_future();
     std::make_shared<RequestOperation<wire::TrainingRun>>(
         std::move(sessionless), nullptr, std::string{operation},
-        [path = "/api/v1/training_runs/" + run_id](service::ClientCore& ready) {
+        [path = "/api/v1/training_runs/" + run_id](ClientCore& ready) {
             auto const& config = ready.http().config();
             auto order = get_order(ready.http(), path, Purpose::train);
             order.url = config.endpoint.url(path, config.query, {{"access_scope", "owned"}});
@@ -38,4 +38,4 @@ Future<wire::TrainingRun> get_training_run(Runtime const& runtime,
     return future;
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -2,7 +2,7 @@
 
 #include <tinkxx/future.hpp>
 
-#include "client/pending_call.hpp"
+#include "service/calls/pending_call.hpp"
 #include "service/futures/standing.hpp"
 #include "service/requests/service_call.hpp"
 
@@ -12,21 +12,21 @@
 #include <string>
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
 /// One plain call of the service: waits for the session, or the sampler, asks, and decodes the
 /// answer.
 template <class T>
-class RequestOperation final : public PendingCall, private service::ServiceCall::Listener {
+class RequestOperation final : public PendingCall, private ServiceCall::Listener {
 public:
     /// Makes the order once the session is ready.
-    using Order = std::function<service::HttpOrder(service::ClientCore&)>;
+    using Order = std::function<HttpOrder(ClientCore&)>;
     using Decode = std::function<Result<T>(HttpResponse const&)>;
 
     /// `sampler` is null if the session will do.
-    RequestOperation(std::shared_ptr<service::ClientCore> core,
-                     std::shared_ptr<service::Sampler> sampler, std::string name, Order order,
-                     service::Repeat repeat, Decode decode, Promise<T> promise)
+    RequestOperation(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler,
+                     std::string name, Order order, Repeat repeat, Decode decode,
+                     Promise<T> promise)
         : PendingCall{std::move(core), std::move(sampler), std::move(name)},
           make_order_{std::move(order)},
           repeat_{repeat},
@@ -43,7 +43,7 @@ public:
 
 private:
     void go() override {
-        service::ServiceCall::Listener& listener = *this;
+        ServiceCall::Listener& listener = *this;
         call_.emplace(core().context(), listener);
         call_->start(make_order_(core()), repeat_);
     }
@@ -61,24 +61,23 @@ private:
     bool answered() const override { return promise_.done(); }
     void drop() noexcept override { call_.reset(); }
     Stage stage() const noexcept override {
-        return call_ ? service::stage_of(call_->doing()) : Stage::submitting;
+        return call_ ? stage_of(call_->doing()) : Stage::submitting;
     }
     void describe(OperationStatus& status, TimePoint now) const override {
         if (!call_) return;
         auto const standing = call_->standing();
         status.attempt = standing.attempt;
         if (standing.until) status.ends_in = *standing.until - now;
-        status.why = standing.doing == service::Standing::Doing::sending
-                         ? service::describe(standing, now)
-                         : standing.why;
-        service::describe_stall(status, standing, now);
+        status.why = standing.doing == Standing::Doing::sending ? service::describe(standing, now)
+                                                                : standing.why;
+        describe_stall(status, standing, now);
     }
 
     Order const make_order_;
-    service::Repeat const repeat_;
+    Repeat const repeat_;
     Decode const decode_;
     Promise<T> promise_;
-    std::optional<service::ServiceCall> call_{};
+    std::optional<ServiceCall> call_{};
 };
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tinkxx/future.hpp>
-#include <tinkxx/http_client.hpp>
+#include <tinkxx/http.hpp>
 
 #include "service/http/http_call.hpp"
 
@@ -9,20 +9,24 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
+
+/// As `HttpClient` has it.
+using DataHandler = std::function<void(std::span<char const> data)>;
 
 /// One `HttpClient::stream`. The call lives on the loop and the handler is called on the callback
 /// executor; between them is a buffer, and a full buffer pauses the transport.
 class StreamOperation final : public std::enable_shared_from_this<StreamOperation>,
-                              private service::HttpCall::Listener {
+                              private HttpCall::Listener {
 public:
     /// What is kept for a slow handler before the server is made to wait.
     static constexpr std::size_t high_water = std::size_t{64} * 1024;
 
-    StreamOperation(std::shared_ptr<service::HttpContext> context, Promise<HttpResponse> promise,
-                    service::HttpOrder order, HttpClient::DataHandler on_data);
+    StreamOperation(std::shared_ptr<HttpContext> context, Promise<HttpResponse> promise,
+                    HttpOrder order, DataHandler on_data);
 
     /// Called on the loop whenever it stands somewhere else. Before `launch`.
     void on_change(std::function<void()> watcher) { watcher_ = std::move(watcher); }
@@ -53,14 +57,14 @@ private:
     void drain();
     void drain_later();
 
-    std::shared_ptr<service::HttpContext> const context_;  // outlives the call
+    std::shared_ptr<HttpContext> const context_;  // outlives the call
     Promise<HttpResponse> promise_;
-    service::HttpOrder order_;
+    HttpOrder order_;
     std::string url_{};
-    HttpClient::DataHandler const on_data_;
+    DataHandler const on_data_;
     std::function<void()> watcher_{};
     bool flows_{false};
-    service::HttpCall call_;
+    HttpCall call_;
     std::shared_ptr<StreamOperation> self_{};  // while under way; loop thread only
 
     // Guards what follows, shared by the loop and the executor. Not held in user code.
@@ -71,4 +75,4 @@ private:
     std::optional<Result<HttpResponse>> result_{};
 };
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -2,7 +2,7 @@
 
 #include <tinkxx/error.hpp>
 
-#include "client/tinker_path.hpp"
+#include "service/text/endpoint.hpp"
 
 #include <boost/url/encode.hpp>
 #include <boost/url/rfc/unreserved_chars.hpp>
@@ -29,8 +29,8 @@ std::string page(std::string_view host, std::string_view path, std::string const
 /// The run of a checkpoint, and what it is called there.
 std::pair<std::string_view, std::string_view> parts(std::string_view operation,
                                                     std::string_view path) {
-    if (path.starts_with(path_scheme)) {
-        auto const rest = path.substr(path_scheme.size());
+    if (path.starts_with(service::path_scheme)) {
+        auto const rest = path.substr(service::path_scheme.size());
         auto const slash = rest.find('/');
         auto const run = rest.substr(0, slash);
         auto const id = slash == std::string_view::npos ? "" : rest.substr(slash + 1);

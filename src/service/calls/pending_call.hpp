@@ -12,22 +12,22 @@
 #include <optional>
 #include <string>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
 /// A call while it is under way: waits for what it needs, is listed among the pending, seen by
 /// observers, and ended by its deadline, a cancel or the client's close. Made on the caller's
 /// thread, then lives on the loop, which holds it until it is over.
 class PendingCall : public std::enable_shared_from_this<PendingCall>,
-                    private service::PendingOperation,
-                    private service::ReadyWaiter,
-                    private service::SamplerWaiter {
+                    private PendingOperation,
+                    private ReadyWaiter,
+                    private SamplerWaiter {
 public:
     ~PendingCall() override = default;
 
 protected:
     /// `sampler` is null if the call needs the session only.
-    PendingCall(std::shared_ptr<service::ClientCore> core,
-                std::shared_ptr<service::Sampler> sampler, std::string name);
+    PendingCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler,
+                std::string name);
 
     /// In place of the client's deadline, if it is not zero; and what observers are told. Before
     /// it is launched.
@@ -67,7 +67,7 @@ protected:
     [[nodiscard]] Error named(Error const& error) const;
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
     [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
-    [[nodiscard]] service::ClientCore& core() const noexcept { return *core_; }
+    [[nodiscard]] ClientCore& core() const noexcept { return *core_; }
     [[nodiscard]] Scheduler& scheduler() const noexcept { return core_->scheduler(); }
 
 private:
@@ -81,13 +81,13 @@ private:
     [[nodiscard]] Stage shown() const noexcept;
     OperationStatus status(TimePoint now) const override;
 
-    std::shared_ptr<service::ClientCore> const core_;
-    std::shared_ptr<service::Sampler> const sampler_;
+    std::shared_ptr<ClientCore> const core_;
+    std::shared_ptr<Sampler> const sampler_;
     std::string const name_;
     std::chrono::milliseconds limit_;
     bool alone_{false};
     Metadata metadata_{};
-    service::Alarm<PendingCall> deadline_{*this, &PendingCall::out_of_time};
+    Alarm<PendingCall> deadline_{*this, &PendingCall::out_of_time};
     std::shared_ptr<PendingCall> self_{};  // while under way; loop thread only
     std::uint64_t id_{0};
     bool ready_{false};
@@ -97,4 +97,4 @@ private:
     TimePoint ends_{};
 };
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

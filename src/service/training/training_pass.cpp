@@ -1,4 +1,4 @@
-#include "client/training_pass.hpp"
+#include "service/training/training_pass.hpp"
 
 #include "service/passes/combining.hpp"
 #include "wire/training.hpp"
@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 namespace {
 
 /// Whether an encoding has no words for part of a datum (R-TRAIN-37, R-TRAIN-38).
@@ -28,8 +28,8 @@ struct Written {
     wire::Compression compression{};
 };
 
-Result<service::SubmitOrder> write_chunk(Written const& pass, service::Chunk const& chunk,
-                                         std::int64_t seq_id, wire::Encoding encoding) {
+Result<SubmitOrder> write_chunk(Written const& pass, Chunk const& chunk, std::int64_t seq_id,
+                                wire::Encoding encoding) {
     bool const forward_only = pass.direction == Direction::forward;
     auto body = wire::encode_forward_backward({.model_id = pass.model_id,
                                                .seq_id = seq_id,
@@ -38,7 +38,7 @@ Result<service::SubmitOrder> write_chunk(Written const& pass, service::Chunk con
                                                .forward_only = forward_only},
                                               encoding, pass.compression);
     if (!body) return body.error();
-    service::SubmitOrder order;
+    SubmitOrder order;
     order.path = wire::forward_backward_path(encoding, forward_only);
     order.request_type = forward_only ? "Forward" : "ForwardBackward";
     order.body = std::make_shared<std::string const>(std::move(body->bytes));
@@ -59,7 +59,7 @@ Result<service::SubmitOrder> write_chunk(Written const& pass, service::Chunk con
 /// Writes chunks anew, long after the call that gave the data has returned.
 class Rewriter {
 public:
-    Rewriter(service::TrainingModel const& model, std::span<Datum const> data, Loss loss,
+    Rewriter(TrainingModel const& model, std::span<Datum const> data, Loss loss,
              Direction direction, Cut const& cut)
         : model_id_{model.id()},
           compression_{model.compression()},
@@ -69,8 +69,8 @@ public:
           chunks_{cut.chunks} {
         for (auto& datum : data_) datum.loss_fn_inputs.own();
     }
-    [[nodiscard]] Result<service::SubmitOrder> write(std::size_t chunk, wire::Encoding encoding,
-                                                     std::int64_t seq_id) const {
+    [[nodiscard]] Result<SubmitOrder> write(std::size_t chunk, wire::Encoding encoding,
+                                            std::int64_t seq_id) const {
         return write_chunk({model_id_, data_, &loss_, direction_, compression_}, chunks_[chunk],
                            seq_id, encoding);
     }
@@ -81,12 +81,12 @@ private:
     std::vector<Datum> data_;
     Loss loss_;
     Direction direction_;
-    std::vector<service::Chunk> chunks_;
+    std::vector<Chunk> chunks_;
 };
 
 }  // namespace
 
-Result<Cut> cut(service::TrainingModel const& model, std::span<Datum const> data, Loss const& loss,
+Result<Cut> cut(TrainingModel const& model, std::span<Datum const> data, Loss const& loss,
                 Direction direction) {
     auto const encoding = model.encodings()->current();
     auto const found = std::ranges::find_if(
@@ -102,14 +102,13 @@ Result<Cut> cut(service::TrainingModel const& model, std::span<Datum const> data
                                           encoding, wire::Compression::none);
         if (!tried) return tried.error();
     }
-    return Cut{.chunks = service::split(data, encoding, model.caps()), .encoding = encoding};
+    return Cut{.chunks = split(data, encoding, model.caps()), .encoding = encoding};
 }
 
-Result<service::PassPlan> write_pass(service::TrainingModel const& model, std::string_view name,
-                                     std::span<Datum const> data, Loss const& loss,
-                                     Direction direction, Cut const& cut,
-                                     std::int64_t first_seq_id) {
-    service::PassPlan plan;
+Result<PassPlan> write_pass(TrainingModel const& model, std::string_view name,
+                            std::span<Datum const> data, Loss const& loss, Direction direction,
+                            Cut const& cut, std::int64_t first_seq_id) {
+    PassPlan plan;
     plan.name = name;
     plan.parallel = model.parallel();
     plan.encodings = model.encodings();
@@ -133,8 +132,8 @@ Result<service::PassPlan> write_pass(service::TrainingModel const& model, std::s
     return plan;
 }
 
-Result<ForwardBackwardOutput> read_pass(service::TrainingModel const& model, std::string_view name,
-                                        std::vector<service::FutureResult> const& results) {
+Result<ForwardBackwardOutput> read_pass(TrainingModel const& model, std::string_view name,
+                                        std::vector<FutureResult> const& results) {
     constexpr std::string_view answer = "retrieve_future";
     std::vector<ForwardBackwardOutput> chunks;
     chunks.reserve(results.size());
@@ -144,7 +143,7 @@ Result<ForwardBackwardOutput> read_pass(service::TrainingModel const& model, std
         if (!chunk) return chunk.error();
         chunks.push_back(*std::move(chunk));
     }
-    auto combined = service::combine(std::move(chunks));
+    auto combined = combine(std::move(chunks));
     auto& http = model.core().http();
     for (auto& line : combined.warnings) {
         http.log(LogLevel::warning, std::string{name} + ": " + line);
@@ -153,18 +152,17 @@ Result<ForwardBackwardOutput> read_pass(service::TrainingModel const& model, std
     return std::move(combined.output);
 }
 
-service::SubmitOrder json_submit(std::string_view path, std::string_view request_type,
-                                 std::string body) {
-    service::SubmitOrder order;
+SubmitOrder json_submit(std::string_view path, std::string_view request_type, std::string body) {
+    SubmitOrder order;
     order.path = path;
     order.request_type = request_type;
     order.body = std::make_shared<std::string const>(std::move(body));
     return order;
 }
 
-service::SubmitOrder numbered_submit(std::string_view path, std::string_view request_type,
-                                     service::Ticket const& ticket,
-                                     std::function<std::string(std::int64_t seq_id)> encode) {
+SubmitOrder numbered_submit(std::string_view path, std::string_view request_type,
+                            Ticket const& ticket,
+                            std::function<std::string(std::int64_t seq_id)> encode) {
     auto const seq_id = ticket.seq_id(0);
     auto order = json_submit(path, request_type, encode(seq_id));
     order.seq_id = seq_id;
@@ -175,9 +173,9 @@ service::SubmitOrder numbered_submit(std::string_view path, std::string_view req
     return order;
 }
 
-service::PassPlan one_submit(service::TrainingModel const& model, std::string_view name,
-                             service::Ticket ticket, service::SubmitOrder order) {
-    service::PassPlan plan;
+PassPlan one_submit(TrainingModel const& model, std::string_view name, Ticket ticket,
+                    SubmitOrder order) {
+    PassPlan plan;
     plan.name = name;
     plan.ticket = std::move(ticket);
     plan.submits.push_back(std::move(order));
@@ -185,4 +183,4 @@ service::PassPlan one_submit(service::TrainingModel const& model, std::string_vi
     return plan;
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -10,14 +10,13 @@
 #include <optional>
 #include <string>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
 /// One `ServiceClient::close`, which others can see while it is under way. Made on the caller's
 /// thread, then lives on the loop; the session holds it until it is over.
-class CloseCall final : public std::enable_shared_from_this<CloseCall>,
-                        private service::PendingOperation {
+class CloseCall final : public std::enable_shared_from_this<CloseCall>, private PendingOperation {
 public:
-    CloseCall(std::shared_ptr<service::ClientCore> core, std::optional<service::Finish> finish,
+    CloseCall(std::shared_ptr<ClientCore> core, std::optional<Finish> finish,
               Promise<void> promise);
     ~CloseCall() override;
 
@@ -31,13 +30,13 @@ private:
     OperationStatus status(TimePoint now) const override;
     void on_close() noexcept override;
 
-    std::shared_ptr<service::ClientCore> const core_;
-    std::optional<service::Finish> finish_;
+    std::shared_ptr<ClientCore> const core_;
+    std::optional<Finish> finish_;
     Promise<void> promise_;
-    service::Alarm<CloseCall> deadline_{*this, &CloseCall::out_of_time};
+    Alarm<CloseCall> deadline_{*this, &CloseCall::out_of_time};
     std::uint64_t id_{0};
     TimePoint started_{};
     TimePoint ends_{};
 };
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

@@ -3,7 +3,7 @@
 #include <tinkxx/error.hpp>
 
 #include "base/entropy.hpp"
-#include "client/resolved_options.hpp"
+#include "service/text/checks.hpp"
 #include "service/text/query.hpp"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ Multipart::Encoded Multipart::encode(std::uint64_t seed) const {
             if (!part.file.content_type.empty()) {
                 headers.set("Content-Type", part.file.content_type);
             }
-            if (auto const problem = client::check_headers(headers, "headers")) {
+            if (auto const problem = service::check_headers(headers, "headers")) {
                 refuse_part(problem->field, problem->value, "cannot be sent");
             }
             out.body += "; filename=" + quoted(part.file.name);

@@ -1,12 +1,11 @@
-#include "client/stream_call.hpp"
+#include "service/calls/stream_call.hpp"
 
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
-StreamCall::StreamCall(Runtime const& runtime, std::shared_ptr<service::Sampler> const& sampler,
-                       std::string name, Order order, HttpClient::DataHandler on_data,
-                       Promise<void> promise)
+StreamCall::StreamCall(Runtime const& runtime, std::shared_ptr<Sampler> const& sampler,
+                       std::string name, Order order, DataHandler on_data, Promise<void> promise)
     : PendingCall{sampler->core().shared_from_this(), sampler, std::move(name)},
       runtime_{runtime.context()},
       ready_sampler_{*sampler},
@@ -71,4 +70,4 @@ void StreamCall::describe(OperationStatus& status, TimePoint now) const {
     }
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service

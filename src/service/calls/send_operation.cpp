@@ -1,11 +1,11 @@
-#include "client/send_operation.hpp"
+#include "service/calls/send_operation.hpp"
 
 #include <utility>
 
-namespace tinkxx::client {
+namespace tinkxx::service {
 
-SendOperation::SendOperation(std::shared_ptr<service::HttpContext> context,
-                             Promise<HttpResponse> promise, service::HttpOrder order)
+SendOperation::SendOperation(std::shared_ptr<HttpContext> context, Promise<HttpResponse> promise,
+                             HttpOrder order)
     : context_{std::move(context)},
       promise_{std::move(promise)},
       order_{std::move(order)},
@@ -45,4 +45,4 @@ void SendOperation::on_error(Error error) {
     promise_.set_error(std::move(error));
 }
 
-}  // namespace tinkxx::client
+}  // namespace tinkxx::service
