@@ -6,6 +6,7 @@
 #include "client/service_impl.hpp"
 #include "client/shared_transport.hpp"
 #include "client/training_impl.hpp"
+#include "math/check.hpp"
 #include "service/auth/identity.hpp"
 #include "service/calls/ready_call.hpp"
 #include "service/calls/request_operation.hpp"
@@ -15,7 +16,6 @@
 #include "service/sampling/sampler_handle.hpp"
 #include "service/session/session_telemetry.hpp"
 #include "service/text/endpoint.hpp"
-#include "service/training/check.hpp"
 #include "service/training/training_start.hpp"
 #include "wire/service_messages.hpp"
 
@@ -111,8 +111,8 @@ Future<TrainingClient> ServiceClient::create_lora_training_client(std::string ba
                                .category = ErrorCategory::user,
                                .field = "base_model"};
     }
-    if (!problem) problem = service::lora_problem(operation, options.lora);
-    if (!problem) problem = service::optimizer_problem(operation, options.optimizer);
+    if (!problem) problem = math::lora_problem(operation, options.lora);
+    if (!problem) problem = math::optimizer_problem(operation, options.optimizer);
     if (problem) return make_failed_future<TrainingClient>(Error{*std::move(problem)});
     service::NewModel model;
     model.operation = operation;
@@ -162,7 +162,7 @@ Future<TrainingClient> ServiceClient::from_state(std::string path, FromStateOpti
                          .field = "optimizer",
                          .value = std::string{optimizer_family(*options.optimizer)}};
     } else if (options.optimizer) {
-        problem = service::optimizer_problem(operation, *options.optimizer);
+        problem = math::optimizer_problem(operation, *options.optimizer);
     }
     if (problem) return make_failed_future<TrainingClient>(Error{*std::move(problem)});
     service::SavedModel saved;
@@ -198,7 +198,7 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
                                          ? impl_->project().value_or("")
                                          : std::move(options.destination_project);
     if (options.ttl) request.ttl_seconds = options.ttl->count();
-    auto problem = service::ttl_problem(operation, request.ttl_seconds);
+    auto problem = math::ttl_problem(operation, request.ttl_seconds);
     if (request.destination_project_id.empty()) {
         problem = ErrorDetails{.kind = ErrorKind::validation,
                                .message = std::string{operation} +

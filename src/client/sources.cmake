@@ -1,5 +1,4 @@
 target_sources(tinkxx PRIVATE
-    client/console_observer.cpp
     client/credentials.cpp
     client/default_options.cpp
     client/http_client.cpp

@@ -2,10 +2,10 @@
 
 #include "client/sampling_impl.hpp"
 #include "client/training_impl.hpp"
+#include "math/check.hpp"
 #include "service/calls/request_operation.hpp"
 #include "service/http/http_order.hpp"
 #include "service/text/endpoint.hpp"
-#include "service/training/check.hpp"
 #include "service/training/custom_loss_call.hpp"
 #include "service/training/training_call.hpp"
 #include "service/training/training_pass.hpp"
@@ -56,7 +56,7 @@ std::optional<UserMetadata> unless_empty(UserMetadata metadata) {
 std::optional<ErrorDetails> save_problem(std::string_view operation, std::string const& name,
                                          std::optional<std::chrono::seconds> ttl) {
     if (name.empty()) return invalid(operation, "name", "", "is empty; a checkpoint needs one");
-    return service::ttl_problem(operation, seconds_of(ttl));
+    return math::ttl_problem(operation, seconds_of(ttl));
 }
 
 }  // namespace
@@ -106,9 +106,9 @@ Future<ForwardBackwardOutput> TrainingClient::Impl::pass(std::string_view name,
                                                          std::span<Datum const> data,
                                                          Loss const& loss,
                                                          service::Direction direction) const {
-    auto problem = service::no_data_problem(name, data);
+    auto problem = math::no_data_problem(name, data);
     if (!problem && model->core().settings().check_data) {
-        problem = service::data_problem(name, data, loss);
+        problem = math::data_problem(name, data, loss);
     }
     if (problem) return refused<ForwardBackwardOutput>(*std::move(problem));
     auto cut = service::cut(*model, data, loss, direction);
@@ -160,9 +160,9 @@ Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom_span(
     std::span<Datum const> data, CustomLoss loss) const {
     constexpr auto name = service::CustomLossCall::operation;
     auto problem = Impl::problem(impl_, name);
-    if (!problem) problem = service::no_data_problem(name, data);
+    if (!problem) problem = math::no_data_problem(name, data);
     // Not to be turned off: without targets there is nothing to ask for.
-    if (!problem) problem = service::custom_data_problem(name, data);
+    if (!problem) problem = math::custom_data_problem(name, data);
     if (!problem && !loss) problem = invalid(name, "loss", "", "is empty; a function is needed");
     if (problem) return refused<ForwardBackwardOutput>(*std::move(problem));
     auto const& model = impl_->model;
@@ -192,7 +192,7 @@ Future<OptimStepResult> TrainingClient::optim_step(AdamParams params) const { re
 Future<OptimStepResult> TrainingClient::step(OptimizerParams params) const {
     constexpr std::string_view name = "optim_step";
     auto problem = Impl::problem(impl_, name);
-    if (!problem) problem = service::optimizer_problem(name, params, impl_->model->optimizer());
+    if (!problem) problem = math::optimizer_problem(name, params, impl_->model->optimizer());
     if (problem) return refused<OptimStepResult>(*std::move(problem));
     auto ticket = impl_->model->take(1);
     auto order = service::numbered_submit(

@@ -17,7 +17,6 @@ target_sources(tinkxx PRIVATE
     service/core/encoding_choice.cpp
     service/core/pending_bound.cpp
     service/core/stall_reporter.cpp
-    service/core/status_text.cpp
     service/futures/cancel_queue.cpp
     service/futures/completion_machine.cpp
     service/futures/completion_poll.cpp
@@ -34,13 +33,11 @@ target_sources(tinkxx PRIVATE
     service/http/http_retry.cpp
     service/http/standard_headers.cpp
     service/limits/permits.cpp
-    service/metrics/metrics.cpp
     service/passes/chunking.cpp
     service/passes/combining.cpp
     service/passes/pass.cpp
     service/passes/submission.cpp
     service/passes/turns.cpp
-    service/recovery/recovery_event.cpp
     service/recovery/recovery_machine.cpp
     service/recovery/recovery_rules.cpp
     service/requests/billing_pause.cpp
@@ -74,14 +71,8 @@ target_sources(tinkxx PRIVATE
     service/text/redaction.cpp
     service/text/retry_after.cpp
     service/text/scrubber.cpp
-    service/training/check.cpp
     service/training/custom_loss_call.cpp
-    service/training/data.cpp
-    service/training/loss_listener.cpp
-    service/training/losses.cpp
     service/training/model.cpp
-    service/training/regularized_loss.cpp
-    service/training/regularizers.cpp
     service/training/training_call.cpp
     service/training/training_pass.cpp
     service/training/training_run.cpp

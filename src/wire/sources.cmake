@@ -16,9 +16,6 @@ target_sources(tinkxx PRIVATE
     wire/service_messages.cpp
     wire/telemetry.cpp
     wire/tensor.cpp
-    wire/tokenizer.cpp
     wire/training.cpp
     wire/training_run.cpp
-    wire/training_types.cpp
-    wire/types.cpp
 )

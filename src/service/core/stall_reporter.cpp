@@ -1,6 +1,6 @@
 #include "service/core/stall_reporter.hpp"
 
-#include "service/common/span_text.hpp"
+#include "types/time_text.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -24,15 +24,16 @@ std::string stall_text(OperationStatus const& status, std::size_t pending) {
     std::string text;
     if (pending > 1) text = std::to_string(pending) + " calls are pending; ";
     text += status.operation + " has waited " +
-            span_text(status.stalled.value_or(std::chrono::nanoseconds{0})) + ": " + status.why;
+            types::span_text(status.stalled.value_or(std::chrono::nanoseconds{0})) + ": " +
+            status.why;
     if (status.ends_in) {
         text += status.stage == Stage::waiting_for_credential ? "; for at most another "
                                                               : "; next attempt in ";
-        text += span_text(*status.ends_in);
+        text += types::span_text(*status.ends_in);
     }
     if (auto const left = time_left(status)) {
         text += status.ends_in ? ", " : "; ";
-        text += "gives up in " + span_text(*left);
+        text += "gives up in " + types::span_text(*left);
     }
     return text;
 }

@@ -1,6 +1,6 @@
 #include "service/requests/billing_pause.hpp"
 
-#include "service/common/whole_seconds.hpp"
+#include "types/time_text.hpp"
 
 namespace tinkxx::service {
 
@@ -13,8 +13,9 @@ BillingPause::Verdict BillingPause::on_402(TimePoint now, std::string_view detai
         return {.pause = false,
                 .level = LogLevel::error,
                 .line = "the service has refused requests for billing reasons (402) for " +
-                        whole_seconds(now - *first_) + ", longer than the " +
-                        whole_seconds(limit_) + " that are waited out: " + std::string{detail}};
+                        types::whole_seconds(now - *first_) + ", longer than the " +
+                        types::whole_seconds(limit_) +
+                        " that are waited out: " + std::string{detail}};
     }
     Verdict verdict{.pause = true};
     if (!first_) first_ = now;
@@ -22,7 +23,7 @@ BillingPause::Verdict BillingPause::on_402(TimePoint now, std::string_view detai
         logged_ = now;
         verdict.line = "paused, since the service refuses requests for billing reasons (402): " +
                        std::string{detail} + "; it is asked again for up to " +
-                       whole_seconds(limit_ - (now - *first_));
+                       types::whole_seconds(limit_ - (now - *first_));
     }
     return verdict;
 }

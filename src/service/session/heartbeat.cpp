@@ -1,6 +1,6 @@
 #include "service/session/heartbeat.hpp"
 
-#include "service/common/whole_seconds.hpp"
+#include "types/time_text.hpp"
 
 #include <algorithm>
 
@@ -24,7 +24,7 @@ Heartbeat::Next Heartbeat::on_error(Error const& error, TimePoint now) {
     ++failures_;
     auto const silence = now - last_success_;
     auto const since = "session " + session_id_ + ": no heartbeat succeeded for " +
-                       whole_seconds(silence) + ", the last failed: " + error.what();
+                       types::whole_seconds(silence) + ", the last failed: " + error.what();
     bool const too_many =
         intervals_.heartbeat_max_failures > 0 && failures_ >= intervals_.heartbeat_max_failures;
     bool const too_long =

@@ -1,7 +1,7 @@
 #include "service/training/custom_loss_call.hpp"
 
-#include "service/training/check.hpp"
-#include "service/training/loss_listener.hpp"
+#include "math/check.hpp"
+#include "math/loss_listener.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -35,7 +35,7 @@ Error thrown(std::exception_ptr exception, std::string_view what) {
 
 /// Hands what a loss tells of its regularizers to the client's observers, which may be called here:
 /// this is the callback executor.
-class RegularizerNotes final : private LossListener {
+class RegularizerNotes final : private math::LossListener {
 public:
     RegularizerNotes(HttpContext const& http, LossEvent const& blank)
         : http_{&http}, blank_{&blank} {}
@@ -208,7 +208,7 @@ Result<CustomLossValue> CustomLossCall::compute(std::vector<FutureResult> const&
     } catch (...) {
         return thrown(std::current_exception(), "something that is no exception");
     }
-    if (auto problem = custom_value_problem(operation, value, *logprobs)) {
+    if (auto problem = math::custom_value_problem(operation, value, *logprobs)) {
         return *std::move(problem);
     }
     for (std::size_t i = 0; i < data_->sent.size(); ++i) {

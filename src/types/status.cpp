@@ -1,6 +1,6 @@
 #include <tinkxx/status.hpp>
 
-#include "service/common/span_text.hpp"
+#include "types/time_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace tinkxx {
 
-std::string service::span_text(std::chrono::nanoseconds span) {
+std::string types::span_text(std::chrono::nanoseconds span) {
     using Seconds = std::chrono::duration<double>;
     auto const seconds = std::max(0.0, Seconds{span}.count());
     std::array<char, 32> text{};
@@ -78,7 +78,7 @@ std::string_view to_string(Stage stage) noexcept {
 }
 
 std::string to_string(OperationStatus const& status) {
-    using service::span_text;
+    using types::span_text;
     auto text = status.operation + " #" + std::to_string(status.id) + ": " +
                 std::string{to_string(status.stage)} + " for " + span_text(status.in_stage);
     if (status.ends_in) text += ", " + span_text(*status.ends_in) + " left";

@@ -3,8 +3,8 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/observer.hpp>
 
+#include "observe/value_window.hpp"
 #include "service/http/http_error.hpp"
-#include "service/metrics/value_window.hpp"
 
 #include <algorithm>
 #include <array>
@@ -148,7 +148,7 @@ struct Metrics::Histogram::Cell {
     }
     HistogramSnapshot snapshot() const {
         HistogramSnapshot out;
-        service::ValueWindow values;
+        observe::ValueWindow values;
         {
             std::lock_guard const lock{mutex};
             out.count = count;
@@ -176,7 +176,7 @@ struct Metrics::Histogram::Cell {
     double sum{0};
     double min{0};
     double max{0};
-    service::ValueWindow newest{};
+    observe::ValueWindow newest{};
 };
 
 /// The mutex guards the map of families, not the values in their cells: updates of known series

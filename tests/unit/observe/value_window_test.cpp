@@ -1,4 +1,4 @@
-#include "service/metrics/value_window.hpp"
+#include "observe/value_window.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tinkxx::service {
+namespace tinkxx::observe {
 namespace {
 
 ValueWindow window_of(std::vector<double> const& values) {
@@ -66,4 +66,4 @@ RC_GTEST_PROP(ValueWindowProperty, RanksAreThoseOfTheNewestValues, ()) {  // R-E
 }
 
 }  // namespace
-}  // namespace tinkxx::service
+}  // namespace tinkxx::observe

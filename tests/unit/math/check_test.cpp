@@ -1,10 +1,10 @@
-#include "service/training/check.hpp"
+#include "math/check.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-namespace tinkxx::service {
+namespace tinkxx::math {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -251,4 +251,4 @@ TEST(Check, ATimeToLiveIsPositive) {  // R-TRAIN-60, R-TRAIN-66
 }
 
 }  // namespace
-}  // namespace tinkxx::service
+}  // namespace tinkxx::math

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-namespace tinkxx::service {
+namespace tinkxx::observe {
 
 /// The newest values of a series, and their ranks (R-EXT-10).
 class ValueWindow {
@@ -50,4 +50,4 @@ private:
     std::size_t oldest_{0};
 };
 
-}  // namespace tinkxx::service
+}  // namespace tinkxx::observe

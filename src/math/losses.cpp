@@ -1,15 +1,15 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/losses.hpp>
 
-#include "service/training/check.hpp"
-#include "service/training/loss_values.hpp"
+#include "math/check.hpp"
+#include "math/loss_values.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-namespace tinkxx::service {
+namespace tinkxx::math {
 
 void refuse_loss(std::string_view loss, std::string field, std::string const& why) {
     ErrorDetails details;
@@ -69,16 +69,16 @@ void check_sizes(std::string_view loss, std::span<Datum const> data,
                     std::to_string(data.size()) + " data");
 }
 
-}  // namespace tinkxx::service
+}  // namespace tinkxx::math
 
 namespace tinkxx::losses {
 
 namespace {
 
-using service::check_sizes;
-using service::find_input;
-using service::input_of;
-using service::logprobs_of;
+using math::check_sizes;
+using math::find_input;
+using math::input_of;
+using math::logprobs_of;
 
 std::vector<double> weights_of(std::string_view loss, Datum const& datum, std::size_t index,
                                std::size_t size) {
@@ -140,9 +140,9 @@ CustomLoss dpo(DpoOptions options) {
         constexpr std::string_view name = "dpo";
         check_sizes(name, data, logprobs);
         if (data.size() % 2 != 0 || data.empty()) {
-            service::refuse_loss(name, "data",
-                                 std::to_string(data.size()) +
-                                     " data are no pairs; give a better and a worse one in turns");
+            math::refuse_loss(name, "data",
+                              std::to_string(data.size()) +
+                                  " data are no pairs; give a better and a worse one in turns");
         }
         std::vector<std::vector<double>> weights;
         std::vector<double> rewards;
@@ -296,7 +296,7 @@ CustomLoss sum(std::vector<Term> terms) {
         }
         for (auto const& term : terms) {
             auto const part = term.loss(data, logprobs);
-            if (auto const problem = service::custom_value_problem("sum", part, logprobs)) {
+            if (auto const problem = math::custom_value_problem("sum", part, logprobs)) {
                 throw ValidationError{*problem};
             }
             out.loss += term.weight * part.loss;
@@ -315,7 +315,7 @@ GradientCheck check_gradient(CustomLoss const& loss, std::span<Datum const> data
                              std::span<TensorData const> logprobs,
                              GradientCheckOptions const& options) {
     auto const value = loss(data, logprobs);
-    if (auto const problem = service::custom_value_problem("check_gradient", value, logprobs)) {
+    if (auto const problem = math::custom_value_problem("check_gradient", value, logprobs)) {
         throw ValidationError{*problem};
     }
     std::size_t all = 0;
@@ -327,8 +327,8 @@ GradientCheck check_gradient(CustomLoss const& loss, std::span<Datum const> data
     for (std::size_t i = 0; i < moved.size(); ++i) {
         auto* const p = std::get_if<std::vector<float>>(&moved[i].data);
         if (p == nullptr) {
-            service::refuse_loss("check_gradient", "logprobs/" + std::to_string(i),
-                                 "the log-probabilities are no float32");
+            math::refuse_loss("check_gradient", "logprobs/" + std::to_string(i),
+                              "the log-probabilities are no float32");
         }
         for (std::size_t t = 0; t < p->size(); ++t, ++seen) {
             if (seen % stride != 0) continue;

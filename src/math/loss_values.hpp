@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tinkxx::service {
+namespace tinkxx::math {
 
 [[noreturn]] void refuse_loss(std::string_view loss, std::string field, std::string const& why);
 
@@ -32,4 +32,4 @@ namespace tinkxx::service {
 void check_sizes(std::string_view loss, std::span<Datum const> data,
                  std::span<TensorData const> logprobs);
 
-}  // namespace tinkxx::service
+}  // namespace tinkxx::math

@@ -1,7 +1,7 @@
 #include <tinkxx/data.hpp>
 #include <tinkxx/error.hpp>
 
-#include "service/training/check.hpp"
+#include "math/check.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -29,7 +29,7 @@ TEST(DataFromTokens, TargetsAreShiftedByOne) {
     EXPECT_EQ(datum.model_input.to_tokens(), (Tokens{1, 2, 3}));
     EXPECT_EQ(input<std::int64_t>(datum, "target_tokens"), (std::vector<std::int64_t>{2, 3, 4}));
     EXPECT_EQ(input<float>(datum, "weights"), (Floats{0, 0.5F, 1}));
-    EXPECT_FALSE(service::data_problem("t", std::vector{datum}, LossFn::cross_entropy));
+    EXPECT_FALSE(math::data_problem("t", std::vector{datum}, LossFn::cross_entropy));
 }
 
 TEST(DataFromTokens, WhatIsTooLongIsCut) {
@@ -66,7 +66,7 @@ TEST(DataFromTokens, PlacesOfImagesCountNothing) {
     EXPECT_EQ(datum.model_input.length(), 4);
     EXPECT_EQ(input<std::int64_t>(datum, "target_tokens"), (std::vector<std::int64_t>{0, 0, 5, 6}));
     EXPECT_EQ(input<float>(datum, "weights"), (Floats{0, 0, 1, 1}));
-    EXPECT_FALSE(service::data_problem("t", std::vector{datum}, LossFn::cross_entropy));
+    EXPECT_FALSE(math::data_problem("t", std::vector{datum}, LossFn::cross_entropy));
     ModelInput const last{.chunks = {EncodedTextChunk{{1}}, ImageChunk{.expected_tokens = 1}}};
     EXPECT_THROW((void)from_model_input(last, Floats{1, 1}), ValidationError);
     auto const one =
@@ -81,10 +81,10 @@ TEST(DataFromSample, ThePromptCountsNothing) {
     EXPECT_EQ(input<std::int64_t>(datum, "target_tokens"), (std::vector<std::int64_t>{2, 3, 7, 8}));
     EXPECT_EQ(input<float>(datum, "logprobs"), (Floats{0, 0, -0.5F, -1}));
     EXPECT_EQ(input<float>(datum, "advantages"), (Floats{0, 0, 2, 2}));
-    EXPECT_FALSE(service::data_problem("t", std::vector{datum}, LossFn::stable_reinforce));
+    EXPECT_FALSE(math::data_problem("t", std::vector{datum}, LossFn::stable_reinforce));
     auto const shortest =
         from_sample(Tokens{1}, {.tokens = {7}, .logprobs = {{-0.5F}}, .sequence_id = "s"}, 1);
-    EXPECT_FALSE(service::data_problem("t", std::vector{shortest}, LossFn::stable_reinforce));
+    EXPECT_FALSE(math::data_problem("t", std::vector{shortest}, LossFn::stable_reinforce));
     auto const unnamed = from_sample(Tokens{1}, {.tokens = {7}, .logprobs = {{-0.5F}}}, 1);
     EXPECT_TRUE(unnamed.model_input_spans.empty());
 }

@@ -1,7 +1,7 @@
 #include <tinkxx/regularizers.hpp>
 
-#include "service/training/check.hpp"
-#include "service/training/loss_values.hpp"
+#include "math/check.hpp"
+#include "math/loss_values.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,15 +13,15 @@ namespace tinkxx::regularizers {
 
 namespace {
 
-using service::refuse_loss;
+using math::refuse_loss;
 
 // The log-probabilities of all data one after the other.
 class Flat {
 public:
     Flat(std::string_view name, std::span<Datum const> data, std::span<TensorData const> logprobs) {
-        service::check_sizes(name, data, logprobs);
+        math::check_sizes(name, data, logprobs);
         for (std::size_t i = 0; i < logprobs.size(); ++i) {
-            auto const p = service::logprobs_of(name, logprobs[i], i);
+            auto const p = math::logprobs_of(name, logprobs[i], i);
             x.insert(x.end(), p.begin(), p.end());
             sizes.push_back(p.size());
             auto const& shape = logprobs[i].shape;
@@ -70,7 +70,7 @@ std::vector<double> reference_of(std::string_view name, std::span<Datum const> d
                                  Flat const& flat, std::string const& input) {
     std::vector<double> out;
     for (std::size_t i = 0; i < data.size(); ++i) {
-        auto const part = service::input_of(name, data[i], i, input, flat.sizes[i]);
+        auto const part = math::input_of(name, data[i], i, input, flat.sizes[i]);
         out.insert(out.end(), part.begin(), part.end());
     }
     return out;
@@ -263,7 +263,7 @@ std::vector<double> gradient_at(CustomLoss const& loss, std::span<Datum const> d
                                 std::vector<double> const& x) {
     auto const moved = with_values(logprobs, flat, x);
     auto const value = loss(data, moved);
-    if (auto const problem = service::custom_value_problem("gradient_penalty", value, moved)) {
+    if (auto const problem = math::custom_value_problem("gradient_penalty", value, moved)) {
         throw ValidationError{*problem};
     }
     std::vector<double> out;

@@ -1,6 +1,6 @@
-#include "service/training/loss_listener.hpp"
+#include "math/loss_listener.hpp"
 
-namespace tinkxx::service {
+namespace tinkxx::math {
 namespace {
 
 thread_local LossListener* innermost = nullptr;
@@ -13,4 +13,4 @@ LossListener::~LossListener() { innermost = outer_; }
 
 LossListener* LossListener::here() noexcept { return innermost; }
 
-}  // namespace tinkxx::service
+}  // namespace tinkxx::math

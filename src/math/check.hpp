@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace tinkxx::service {
+namespace tinkxx::math {
 
 // What is wrong with the arguments of a training call, before anything is sent. Messages name the
 // operation, the datum and the input, what was found there and what is wanted.
@@ -45,4 +45,4 @@ namespace tinkxx::service {
 [[nodiscard]] std::optional<ErrorDetails> ttl_problem(std::string_view operation,
                                                       std::optional<std::int64_t> ttl_seconds);
 
-}  // namespace tinkxx::service
+}  // namespace tinkxx::math

@@ -1,9 +1,9 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/regularizers.hpp>
 
-#include "service/training/check.hpp"
-#include "service/training/loss_listener.hpp"
-#include "service/training/loss_values.hpp"
+#include "math/check.hpp"
+#include "math/loss_listener.hpp"
+#include "math/loss_values.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -18,7 +18,7 @@ namespace tinkxx {
 namespace {
 
 [[noreturn]] void refuse(std::string field, std::string const& why) {
-    service::refuse_loss("with_regularizers", std::move(field), why);
+    math::refuse_loss("with_regularizers", std::move(field), why);
 }
 
 double norm(std::vector<std::vector<float>> const& gradient) {
@@ -107,7 +107,7 @@ private:
 
     // On the thread that the loss was called on, on which whoever listens has left word.
     static void tell(LossEvent event) {
-        auto* const listener = service::LossListener::here();
+        auto* const listener = math::LossListener::here();
         if (listener != nullptr) listener->on_regularizer(std::move(event));
     }
 
@@ -144,8 +144,8 @@ private:
                                   ms(options_->time_limit) + " ms";
                 throw TimeoutError{std::move(details)};
             }
-            if (auto problem = service::custom_value_problem("with_regularizers: " + spec.name,
-                                                             outcomes_[i].value, logprobs_)) {
+            if (auto problem = math::custom_value_problem("with_regularizers: " + spec.name,
+                                                          outcomes_[i].value, logprobs_)) {
                 throw ValidationError{std::move(*problem)};
             }
         } catch (...) {
@@ -192,7 +192,7 @@ CustomLoss with_regularizers(CustomLoss base, std::vector<RegularizerSpec> specs
     return [base = std::move(base), specs = std::move(specs), options = std::move(options)](
                std::span<Datum const> data, std::span<TensorData const> logprobs) {
         auto out = base(data, logprobs);
-        if (auto problem = service::custom_value_problem("with_regularizers", out, logprobs)) {
+        if (auto problem = math::custom_value_problem("with_regularizers", out, logprobs)) {
             throw ValidationError{std::move(*problem)};
         }
         auto const base_loss = out.loss;

@@ -1,4 +1,4 @@
-#include "service/training/check.hpp"
+#include "math/check.hpp"
 
 #include "wire/datum.hpp"
 #include "wire/json.hpp"
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace tinkxx::service {
+namespace tinkxx::math {
 
 namespace {
 
@@ -408,12 +408,12 @@ Problem ttl_problem(std::string_view operation, std::optional<std::int64_t> ttl_
                        "; it must be more than 0, or left out for a checkpoint that never expires");
 }
 
-}  // namespace tinkxx::service
+}  // namespace tinkxx::math
 
 namespace tinkxx {
 
-void AdamParams::validate() const { service::check(service::params_problem("validate", *this)); }
-void DimuonParams::validate() const { service::check(service::params_problem("validate", *this)); }
-void LoraConfig::validate() const { service::check(service::lora_problem("validate", *this)); }
+void AdamParams::validate() const { math::check(math::params_problem("validate", *this)); }
+void DimuonParams::validate() const { math::check(math::params_problem("validate", *this)); }
+void LoraConfig::validate() const { math::check(math::lora_problem("validate", *this)); }
 
 }  // namespace tinkxx

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace tinkxx::service {
+namespace tinkxx::math {
 
 /// Is told of the regularizers of the loss that runs on its thread (R-EXT-30). A loss is a plain
 /// function, which knows nothing of the client that calls it; the client leaves word here.
@@ -27,4 +27,4 @@ private:
     LossListener* outer_;
 };
 
-}  // namespace tinkxx::service
+}  // namespace tinkxx::math
