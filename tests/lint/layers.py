@@ -1,4 +1,4 @@
-"""Fails on an include that points up the layers.
+"""Fails on an include that points up the layers, or up the folders of one.
 
     layers.py ROOT               check the tree at ROOT
     layers.py ROOT --self-test   plant wrong includes in copies of it; each has to be found
@@ -28,6 +28,12 @@ BELOW = {
     "engine": {"base"},
     "local": {"engine", "wire", "types", "transport", "base"},
     "join": {"client", "local", "types", "transport", "base"},  # the header that makes a client of a server
+}
+
+# The folders of a layer that has an order within: each may include those before it.
+FOLDERS = {
+    "service": ["common", "text", "http", "limits", "retry", "breaker", "telemetry", "auth", "requests", "session",
+                "futures", "core", "sampling", "calls", "passes", "training", "recovery"],
 }
 
 # Public headers by layer; folders end in a slash.
@@ -85,6 +91,22 @@ def layer_of(path, root):
     return "outside"
 
 
+def wrong_folder(path, name, root):
+    """Why a file of a layer with folders must not include another one of it; None if it may."""
+    parts, target = path.relative_to(root).parts, name.split("/")
+    layer = target[0]
+    order = FOLDERS.get(layer)
+    if order is None:
+        return None
+    own, other = parts[2] if len(parts) > 3 else None, target[1] if len(target) > 2 else None
+    for folder in (own, other):
+        if folder not in order:
+            return f"{folder or 'no folder'} below src/{layer} is not known to layers.py"
+    if order.index(other) > order.index(own):
+        return f"{layer}/{own} must not include {name}: {other} stands above it"
+    return None
+
+
 def wrong_includes(root):
     wrong = []
     folders = [root / name for name in ("src", "include", "cli", "examples")]
@@ -114,6 +136,10 @@ def wrong_includes(root):
                 wrong += [f"{place}: {layer} must not know of {name}"
                           for foreign in FOREIGN.get(layer, []) if name.startswith(foreign)]
                 continue
+            if target == layer and path.is_relative_to(root / "src") and not name.startswith("tinkxx/"):
+                why = wrong_folder(path, name, root)
+                if why:
+                    wrong.append(f"{place}: {why}")
             if layer == "outside" or target == layer:
                 continue
             if layer not in BELOW:
@@ -128,10 +154,14 @@ PLANTED = [
     ("src/base/planted.cpp", "#include <tinkxx/transport.hpp>"),
     ("src/base/planted.cpp", '#include "net/url.hpp"'),
     ("src/base/planted.cpp", "#include <boost/json.hpp>"),
-    ("src/net/planted.cpp", '#include "service/planted.hpp"'),
+    ("src/net/planted.cpp", '#include "service/http/planted.hpp"'),
     ("src/net/planted.cpp", "#include <tinkxx/retry_config.hpp>"),
-    ("src/service/planted.cpp", '#include "net/url.hpp"'),
-    ("src/service/planted.cpp", "  #  include <tinkxx/net_transport.hpp>"),
+    ("src/service/http/planted.cpp", '#include "net/url.hpp"'),
+    ("src/service/http/planted.cpp", "  #  include <tinkxx/net_transport.hpp>"),
+    ("src/service/text/planted.cpp", '#include "service/http/planted.hpp"'),
+    ("src/service/planted.cpp", '#include "service/http/planted.hpp"'),
+    ("src/service/elsewhere/planted.cpp", '#include "service/http/planted.hpp"'),
+    ("src/math/planted.cpp", '#include "service/http/planted.hpp"'),
     ("src/testing/planted.cpp", '#include "net/url.hpp"'),
     ("src/local/planted.cpp", "#include <tinkxx/tinkxx.hpp>"),
     ("include/tinkxx/error.hpp", "#include <tinkxx/transport.hpp>"),
@@ -147,7 +177,7 @@ def self_test(root):
         copy = Path(folder).resolve()
         for name in ("src", "include"):
             shutil.copytree(root / name, copy / name)
-        header = copy / "src" / "service" / "planted.hpp"
+        header = copy / "src" / "service" / "http" / "planted.hpp"
         header.parent.mkdir(exist_ok=True)
         header.write_text("#pragma once\n")
         before, _ = wrong_includes(copy)
