@@ -2,8 +2,8 @@
 
 #include "client/resolved_options.hpp"
 #include "client/shared_transport.hpp"
-#include "service/calls/send_operation.hpp"
-#include "service/calls/stream_operation.hpp"
+#include "service/calls/http_send_call.hpp"
+#include "service/calls/http_stream_call.hpp"
 #include "service/core/client_core.hpp"
 #include "service/http/http_context.hpp"
 #include "service/http/http_order.hpp"
@@ -106,11 +106,11 @@ HttpClient::HttpClient(ClientOptions options)
     : impl_{std::make_shared<Impl>(client::with_defaults(std::move(options)))} {}
 
 Future<HttpResponse> HttpClient::send(HttpRequest request) const {
-    return impl_->start<service::SendOperation>(std::move(request));
+    return impl_->start<service::HttpSendCall>(std::move(request));
 }
 
 Future<HttpResponse> HttpClient::stream(HttpRequest request, DataHandler on_data) const {
-    return impl_->start<service::StreamOperation>(std::move(request), std::move(on_data));
+    return impl_->start<service::HttpStreamCall>(std::move(request), std::move(on_data));
 }
 
 void HttpClient::close() const { impl_->close(); }

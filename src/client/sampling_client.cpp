@@ -2,8 +2,8 @@
 
 #include "client/sampling_impl.hpp"
 #include "service/calls/ready_call.hpp"
-#include "service/calls/request_operation.hpp"
-#include "service/calls/stream_call.hpp"
+#include "service/calls/request_call.hpp"
+#include "service/calls/sampler_stream_call.hpp"
 #include "service/http/http_order.hpp"
 #include "service/sampling/sample_operation.hpp"
 #include "service/sampling/sampler_handle.hpp"
@@ -226,7 +226,7 @@ Future<void> SamplingClient::sample_stream(ModelInput prompt, SamplingParams par
     auto reader = std::make_shared<ChunkReader>(std::move(on_chunk));
     Promise<void> promise{impl_->runtime};
     auto future = promise.get_future();
-    std::make_shared<service::StreamCall>(
+    std::make_shared<service::SamplerStreamCall>(
         impl_->runtime, sampler, "sample_stream",
         [tail = std::move(tail), headers = std::move(headers)](service::Sampler& ready) {
             constexpr std::string_view path = "/api/v1/stream_sample";
@@ -256,7 +256,7 @@ Future<std::string> SamplingClient::get_base_model() const {
     auto const& sampler = impl_->sampler;
     Promise<std::string> promise{impl_->runtime};
     auto future = promise.get_future();
-    std::make_shared<service::RequestOperation<std::string>>(
+    std::make_shared<service::RequestCall<std::string>>(
         sampler->core().shared_from_this(), sampler, "get_base_model",
         [&ready = *sampler](service::ClientCore& core) {
             return service::get_order(core.http(), "/api/v1/samplers/" + ready.id(),

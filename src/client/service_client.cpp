@@ -9,7 +9,7 @@
 #include "math/check.hpp"
 #include "service/auth/identity.hpp"
 #include "service/calls/ready_call.hpp"
-#include "service/calls/request_operation.hpp"
+#include "service/calls/request_call.hpp"
 #include "service/common/uuid.hpp"
 #include "service/http/http_order.hpp"
 #include "service/sampling/sampler.hpp"
@@ -211,7 +211,7 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
     if (problem) return make_failed_future<std::string>(Error{*std::move(problem)});
     Promise<std::string> promise{impl_->runtime()};
     auto future = promise.get_future();
-    std::make_shared<service::RequestOperation<std::string>>(
+    std::make_shared<service::RequestCall<std::string>>(
         impl_->sessionless(), nullptr, std::string{operation},
         [body = wire::encode_copy_weights(request),
          token = std::move(options.weights_access_token)](service::ClientCore& ready) {

@@ -6,7 +6,7 @@
 #include "client/resolved_options.hpp"
 #include "client/shared_transport.hpp"
 #include "service/calls/close_call.hpp"
-#include "service/calls/request_operation.hpp"
+#include "service/calls/request_call.hpp"
 #include "service/http/http_order.hpp"
 
 #include <memory>
@@ -69,10 +69,10 @@ public:
 
     template <class T>
     Future<T> ask(Core const& core, std::string name, std::string path, Purpose purpose,
-                  service::Repeat repeat, typename service::RequestOperation<T>::Decode decode) {
+                  service::Repeat repeat, typename service::RequestCall<T>::Decode decode) {
         Promise<T> promise{runtime_};
         auto future = promise.get_future();
-        std::make_shared<service::RequestOperation<T>>(
+        std::make_shared<service::RequestCall<T>>(
             core, nullptr, std::move(name),
             [path = std::move(path), purpose](service::ClientCore& ready) {
                 return service::get_order(ready.http(), path, purpose);

@@ -3,7 +3,7 @@
 #include "client/sampling_impl.hpp"
 #include "client/training_impl.hpp"
 #include "math/check.hpp"
-#include "service/calls/request_operation.hpp"
+#include "service/calls/request_call.hpp"
 #include "service/http/http_order.hpp"
 #include "service/text/endpoint.hpp"
 #include "service/training/custom_loss_call.hpp"
@@ -97,7 +97,7 @@ Future<T> TrainingClient::Impl::submit(std::string_view name, service::Ticket ti
     plan.headers = service::trace_headers(model->core().http(), propagator);
     return service::call_model<T>(
         runtime, model, std::string{name}, call, std::move(plan),
-        [decode = std::move(decode)](std::vector<service::FutureResult> const& results) {
+        [decode = std::move(decode)](std::vector<service::RetrievedResult> const& results) {
             return decode(results.front().view());
         });
 }
@@ -120,7 +120,7 @@ Future<ForwardBackwardOutput> TrainingClient::Impl::pass(std::string_view name,
     plan->headers = service::trace_headers(model->core().http(), propagator);
     return service::call_model<ForwardBackwardOutput>(
         runtime, model, std::string{name}, call, *std::move(plan),
-        [model = model, name](std::vector<service::FutureResult> const& results) {
+        [model = model, name](std::vector<service::RetrievedResult> const& results) {
             return service::read_pass(*model, name, results);
         });
 }

@@ -9,22 +9,14 @@ target_sources(tinkxx PRIVATE
     service/breaker/breaker_machine.cpp
     service/breaker/circuit_breaker.cpp
     service/calls/close_call.cpp
+    service/calls/http_send_call.cpp
+    service/calls/http_stream_call.cpp
     service/calls/pending_call.cpp
-    service/calls/send_operation.cpp
-    service/calls/stream_call.cpp
-    service/calls/stream_operation.cpp
+    service/calls/sampler_stream_call.cpp
     service/core/client_core.cpp
     service/core/encoding_choice.cpp
     service/core/pending_bound.cpp
     service/core/stall_reporter.cpp
-    service/futures/cancel_queue.cpp
-    service/futures/completion_machine.cpp
-    service/futures/completion_poll.cpp
-    service/futures/future_poll.cpp
-    service/futures/poll_backoff.cpp
-    service/futures/poll_machine.cpp
-    service/futures/queue_state_reporter.cpp
-    service/futures/standing.cpp
     service/http/deprecation_notes.cpp
     service/http/http_call.cpp
     service/http/http_context.cpp
@@ -41,9 +33,17 @@ target_sources(tinkxx PRIVATE
     service/recovery/recovery_machine.cpp
     service/recovery/recovery_rules.cpp
     service/requests/billing_pause.cpp
-    service/requests/service_call.cpp
     service/requests/service_context.cpp
+    service/requests/service_request.cpp
     service/requests/submit_retry.cpp
+    service/results/cancel_queue.cpp
+    service/results/completion_machine.cpp
+    service/results/completion_poll.cpp
+    service/results/poll_backoff.cpp
+    service/results/poll_machine.cpp
+    service/results/queue_state_reporter.cpp
+    service/results/result_poll.cpp
+    service/results/standing.cpp
     service/retry/retry_budget.cpp
     service/retry/retry_config.cpp
     service/retry/retry_handler.cpp

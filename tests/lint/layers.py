@@ -33,7 +33,7 @@ BELOW = {
 # The folders of a layer that has an order within: each may include those before it.
 FOLDERS = {
     "service": ["common", "text", "http", "limits", "retry", "breaker", "telemetry", "auth", "requests", "session",
-                "futures", "core", "sampling", "calls", "passes", "training", "recovery"],
+                "results", "core", "sampling", "calls", "passes", "training", "recovery"],
 }
 
 # Public headers by layer; folders end in a slash.

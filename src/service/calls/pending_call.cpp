@@ -1,6 +1,6 @@
 #include "service/calls/pending_call.hpp"
 
-#include "service/futures/standing.hpp"
+#include "service/results/standing.hpp"
 
 #include <utility>
 

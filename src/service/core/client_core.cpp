@@ -54,7 +54,7 @@ ClientCore::Limits::Limits(ClientCore& core, Session& session)
       bytes{session.sample_bytes_budget()},
       download{session.download_budget()},
       forward_backward{session.forward_backward_budget()},
-      futures{session.context(), download, poll_rules(core.settings_)},
+      results{session.context(), download, poll_rules(core.settings_)},
       submit_order{make_submit_order(session.http())},
       gate{session.http().runtime().part<BackoffGates>()->get(
           session.endpoint_key(), session.credential_identity(), session.http().scheduler().now())},
@@ -158,7 +158,7 @@ void ClientCore::on_session_closing(bool finished) {
     auto const keep_alive = weak_from_this().lock();  // the last operation may be its last user
     // First: what one operation gives back must not let another begin that is to end as well.
     ending_ = true;
-    if (limits_) limits_->futures.stop();
+    if (limits_) limits_->results.stop();
     pending_.close();
     listeners_.tell();
     // A session that is over on the server needs no cancels (R-FUT-72).

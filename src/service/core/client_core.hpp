@@ -7,10 +7,10 @@
 #include "service/core/pending.hpp"
 #include "service/core/pending_bound.hpp"
 #include "service/core/stall_reporter.hpp"
-#include "service/futures/cancel_queue.hpp"
-#include "service/futures/future_poll.hpp"
 #include "service/limits/backoff_gate.hpp"
 #include "service/limits/permits.hpp"
+#include "service/results/cancel_queue.hpp"
+#include "service/results/result_poll.hpp"
 #include "service/retry/retry_handler.hpp"
 #include "service/session/session.hpp"
 #include "service/session/session_telemetry.hpp"
@@ -132,7 +132,7 @@ public:
     [[nodiscard]] BackoffGate& gate() noexcept { return *limits_->gate; }
     [[nodiscard]] RetryHandlers& handlers() noexcept { return *limits_->handlers; }
     [[nodiscard]] CancelQueue& cancels() noexcept { return limits_->cancels; }
-    [[nodiscard]] FutureSurroundings const& futures() const noexcept { return limits_->futures; }
+    [[nodiscard]] ResultSurroundings const& results() const noexcept { return limits_->results; }
     /// What all submits of samples have in common.
     [[nodiscard]] std::shared_ptr<HttpOrder const> const& submit_order() const noexcept {
         return limits_->submit_order;
@@ -163,7 +163,7 @@ private:
         ByteBudget bytes;
         ByteBudget download;
         ByteBudget forward_backward;
-        FutureSurroundings futures;
+        ResultSurroundings results;
         std::shared_ptr<HttpOrder const> submit_order;
         std::shared_ptr<BackoffGate> gate;
         std::shared_ptr<EncodingChoice> encodings;

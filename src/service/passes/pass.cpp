@@ -190,10 +190,10 @@ void Pass::on_refused(Submission& from, Error error) {
     fail(refused ? refusals_[index].value_or(error) : error);
 }
 
-void Pass::on_result(Submission& from, FutureResult result) {
+void Pass::on_result(Submission& from, RetrievedResult result) {
     results_[from.index()] = std::move(result);
     if (--results_left_ > 0) return listener_->on_standing();
-    std::vector<FutureResult> all;
+    std::vector<RetrievedResult> all;
     all.reserve(results_.size());
     for (auto& each : results_) all.push_back(*std::move(each));
     listener_->on_results(std::move(all));

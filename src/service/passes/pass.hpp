@@ -49,7 +49,7 @@ public:
     class Listener {
     public:
         /// In the order of the submits.
-        virtual void on_results(std::vector<FutureResult> results) = 0;
+        virtual void on_results(std::vector<RetrievedResult> results) = 0;
         /// The first failure; the other submits are cancelled (R-FUT-50).
         virtual void on_error(Error error) = 0;
         virtual void on_queue_state(Submission const& of, QueueState state,
@@ -79,7 +79,7 @@ private:
     void on_turn() override;
     void on_accepted(Submission& from) override;
     void on_refused(Submission& from, Error error) override;
-    void on_result(Submission& from, FutureResult result) override;
+    void on_result(Submission& from, RetrievedResult result) override;
     void on_failed(Submission& from, Error error) override;
     void on_queue_state(Submission& from, QueueState state, std::string const& reason) override;
     void on_standing() override { listener_->on_standing(); }
@@ -106,7 +106,7 @@ private:
     /// A request of an earlier call, which the service may have or not.
     std::unique_ptr<Submission> settling_{};
     std::vector<std::unique_ptr<Submission>> submissions_{};
-    std::vector<std::optional<FutureResult>> results_{};
+    std::vector<std::optional<RetrievedResult>> results_{};
     std::size_t results_left_{0};
     /// Refusals of what is tried in another encoding, by submit.
     std::vector<std::optional<Error>> refusals_{};

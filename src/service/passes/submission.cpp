@@ -1,6 +1,6 @@
 #include "service/passes/submission.hpp"
 
-#include "service/futures/standing.hpp"
+#include "service/results/standing.hpp"
 #include "wire/sample.hpp"
 
 #include <utility>
@@ -37,7 +37,7 @@ void Submission::settle(SubmitOrder const& order, Judgement judgement) {
 }
 
 Fate Submission::fate() const noexcept {
-    auto const* const call = std::get_if<ServiceCall>(&request_);
+    auto const* const call = std::get_if<ServiceRequest>(&request_);
     if (call == nullptr) return fate_;
     if (!call->in_doubt()) return Fate::not_taken;
     return judgement_.repeat_if_seen ? Fate::unknown : Fate::taken;
@@ -46,7 +46,7 @@ Fate Submission::fate() const noexcept {
 /// What is known once the submit has failed for good.
 Fate Submission::fate_after(Error const& error) const noexcept {
     auto const status = error.kind() == ErrorKind::status ? error.http_status().value_or(0) : 0;
-    auto const* const call = std::get_if<ServiceCall>(&request_);
+    auto const* const call = std::get_if<ServiceRequest>(&request_);
     bool const again = !result_wanted_;
     if (!again && (call == nullptr || !call->in_doubt())) {
         // The number was used before. A save is refused so if its name exists.
@@ -64,7 +64,7 @@ Fate Submission::fate_after(Error const& error) const noexcept {
 
 void Submission::stop_waiting() noexcept {
     PermitWaiter::stop_waiting();
-    auto* const poll = std::get_if<FuturePoll>(&request_);
+    auto* const poll = std::get_if<ResultPoll>(&request_);
     if (poll != nullptr && poll->doing() == PollStanding::Doing::download) poll->cancel();
 }
 
@@ -105,8 +105,8 @@ void Submission::submit() {
     order.metadata = extras_->metadata;
     order.secret = order_.secret;
     started_ = core_->scheduler().now();
-    ServiceCall::Listener& listener = *this;
-    request_.emplace<ServiceCall>(core_->context(), listener)
+    ServiceRequest::Listener& listener = *this;
+    request_.emplace<ServiceRequest>(core_->context(), listener)
         .start(std::move(order), order_.repeat);
     listener_->on_standing();
 }
@@ -120,8 +120,8 @@ bool Submission::may_repeat(Error const& error, RepeatCost /*cost*/) {
 }
 
 void Submission::out_of_time(Error const& error) noexcept {
-    auto const* const call = std::get_if<ServiceCall>(&request_);
-    auto const* const poll = std::get_if<FuturePoll>(&request_);
+    auto const* const call = std::get_if<ServiceRequest>(&request_);
+    auto const* const poll = std::get_if<ResultPoll>(&request_);
     bool const silent = call != nullptr && call->waits_for_service();
     if (silent || (poll != nullptr && poll->failing())) guard_.failed(error);
 }
@@ -135,7 +135,7 @@ void Submission::on_response(HttpResponse response) {
         return listener_->on_refused(*this, error);
     }
     request_id_ = std::move(submitted->request_id);
-    std::optional<FutureResult> inlined;
+    std::optional<RetrievedResult> inlined;
     if (!submitted->result.empty()) {  // some servers answer at once
         inlined.emplace();
         inlined->offset = static_cast<std::size_t>(submitted->result.data() - response.body.data());
@@ -153,7 +153,7 @@ void Submission::on_response(HttpResponse response) {
 }
 
 void Submission::on_error(Error error) {
-    bool const accepted = std::holds_alternative<FuturePoll>(request_);
+    bool const accepted = std::holds_alternative<ResultPoll>(request_);
     if (!accepted) fate_ = fate_after(error);
     request_.emplace<std::monostate>();
     guard_.failed(error);
@@ -165,17 +165,17 @@ void Submission::on_error(Error error) {
 }
 
 void Submission::poll() {
-    FutureOrder order;
+    ResultOrder order;
     order.request_id = request_id_;
     order.request_type = request_type_;
     order.protobuf_wanted = protobuf_result_;
     order.submit_roundtrip = core_->scheduler().now() - started_;
     order.extras = extras_;
-    FuturePoll::Listener& listener = *this;
-    request_.emplace<FuturePoll>(core_->futures(), listener).start(std::move(order));
+    ResultPoll::Listener& listener = *this;
+    request_.emplace<ResultPoll>(core_->results(), listener).start(std::move(order));
 }
 
-void Submission::on_result(FutureResult result) {
+void Submission::on_result(RetrievedResult result) {
     guard_.succeeded();
     request_.emplace<std::monostate>();
     listener_->on_result(*this, std::move(result));
@@ -189,8 +189,8 @@ void Submission::on_queue_state(QueueState state, std::string const& reason) {
 
 Stage Submission::stage() const noexcept {
     if (waits()) return Stage::waiting_for_bytes;
-    if (auto const* call = std::get_if<ServiceCall>(&request_)) return stage_of(call->doing());
-    if (auto const* poll = std::get_if<FuturePoll>(&request_)) return stage_of(*poll);
+    if (auto const* call = std::get_if<ServiceRequest>(&request_)) return stage_of(call->doing());
+    if (auto const* poll = std::get_if<ResultPoll>(&request_)) return stage_of(*poll);
     return Stage::decoding;
 }
 
@@ -203,10 +203,10 @@ void Submission::describe(OperationStatus& status, TimePoint now) const {
             "other chunks are being submitted (ChunkLimits::bytes_in_flight); this one "
             "counts " +
             std::to_string(order_.bytes) + " bytes";
-    } else if (auto const* call = std::get_if<ServiceCall>(&request_)) {
+    } else if (auto const* call = std::get_if<ServiceRequest>(&request_)) {
         status.attempt = call->standing().attempt;
         service::describe(status, *call, now);
-    } else if (auto const* poll = std::get_if<FuturePoll>(&request_)) {
+    } else if (auto const* poll = std::get_if<ResultPoll>(&request_)) {
         service::describe(status, *poll, core_->http(), now);
     }
 }

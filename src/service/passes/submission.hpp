@@ -6,10 +6,10 @@
 #include "service/breaker/breaker_guard.hpp"
 #include "service/common/alarm.hpp"
 #include "service/core/client_core.hpp"
-#include "service/futures/future_poll.hpp"
 #include "service/limits/permits.hpp"
 #include "service/passes/submit_order.hpp"
-#include "service/requests/service_call.hpp"
+#include "service/requests/service_request.hpp"
+#include "service/results/result_poll.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -30,8 +30,8 @@ enum class Fate : std::uint8_t {
 /// One submit and the wait for what it promises: a permit, the call with its repeats, the polls.
 ///
 /// Loop thread only. Destroying it cancels. The shared part outlives it.
-class Submission final : private ServiceCall::Listener,
-                         private FuturePoll::Listener,
+class Submission final : private ServiceRequest::Listener,
+                         private ResultPoll::Listener,
                          private PermitWaiter {
 public:
     /// Told of `on_accepted` and then one of the last two, or of `on_refused`; never from inside
@@ -43,7 +43,7 @@ public:
         /// It holds its bytes until it is started again or destroyed, so that no other chunk
         /// begins before it is known whether the call goes on.
         virtual void on_refused(Submission& from, Error error) = 0;
-        virtual void on_result(Submission& from, FutureResult result) = 0;
+        virtual void on_result(Submission& from, RetrievedResult result) = 0;
         virtual void on_failed(Submission& from, Error error) = 0;
         virtual void on_queue_state(Submission& from, QueueState state,
                                     std::string const& reason) = 0;
@@ -85,7 +85,7 @@ private:
     void on_permit() override;
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
-    void on_result(FutureResult result) override;
+    void on_result(RetrievedResult result) override;
     void on_queue_state(QueueState state, std::string const& reason) override;
     void on_standing() override { listener_->on_standing(); }
     bool may_repeat(Error const& error, RepeatCost cost) override;
@@ -119,7 +119,7 @@ private:
     std::optional<QueueState> queue_state_{};
     std::string queue_reason_{};
     /// The submit, then the poll for its result.
-    std::variant<std::monostate, ServiceCall, FuturePoll> request_{};
+    std::variant<std::monostate, ServiceRequest, ResultPoll> request_{};
 };
 
 }  // namespace tinkxx::service

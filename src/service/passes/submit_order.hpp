@@ -3,7 +3,7 @@
 #include <tinkxx/http.hpp>
 #include <tinkxx/result.hpp>
 
-#include "service/requests/service_call.hpp"
+#include "service/requests/service_request.hpp"
 #include "wire/training.hpp"
 
 #include <cstdint>

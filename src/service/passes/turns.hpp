@@ -2,8 +2,8 @@
 
 #include <tinkxx/scheduler.hpp>
 
-#include "service/futures/future_poll.hpp"
 #include "service/passes/submit_order.hpp"
+#include "service/results/result_poll.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "service/requests/service_context.hpp"
 
-#include "service/requests/service_call.hpp"
+#include "service/requests/service_request.hpp"
 
 namespace tinkxx::service {
 
@@ -14,7 +14,7 @@ bool ServiceContext::usable() {
     return !closed_;
 }
 
-void ServiceContext::attach(ServiceCall& call) noexcept {
+void ServiceContext::attach(ServiceRequest& call) noexcept {
     call.next_ = nullptr;
     call.previous_ = newest_;
     if (newest_ != nullptr) newest_->next_ = &call;
@@ -22,7 +22,7 @@ void ServiceContext::attach(ServiceCall& call) noexcept {
     ++waiting_calls_;
 }
 
-void ServiceContext::detach(ServiceCall& call) noexcept {
+void ServiceContext::detach(ServiceRequest& call) noexcept {
     (call.next_ != nullptr ? call.next_->previous_ : newest_) = call.previous_;
     if (call.previous_ != nullptr) call.previous_->next_ = call.next_;
     call.previous_ = call.next_ = nullptr;

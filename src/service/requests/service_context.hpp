@@ -9,7 +9,7 @@
 
 namespace tinkxx::service {
 
-class ServiceCall;
+class ServiceRequest;
 
 /// What all service calls of one client share. Made on any thread; then for the loop thread only.
 /// Closed before it goes away.
@@ -32,17 +32,17 @@ public:
     [[nodiscard]] std::size_t waiting_calls() const noexcept { return waiting_calls_; }
 
 private:
-    friend class ServiceCall;
+    friend class ServiceRequest;
     bool usable();
-    void attach(ServiceCall& call) noexcept;
-    void detach(ServiceCall& call) noexcept;
+    void attach(ServiceRequest& call) noexcept;
+    void detach(ServiceRequest& call) noexcept;
     void on_shutdown() noexcept override;
 
     std::shared_ptr<HttpContext> const http_;
     std::weak_ptr<void const> owner_{};
     BillingPause billing_{};
     Telemetry* telemetry_{nullptr};
-    ServiceCall* newest_{nullptr};
+    ServiceRequest* newest_{nullptr};
     std::size_t waiting_calls_{0};
     bool resident_{false};
     bool closed_{false};

@@ -1,9 +1,9 @@
 #include "service/sampling/sample_operation.hpp"
 
 #include "base/prefetch.hpp"
-#include "service/futures/completion_poll.hpp"
-#include "service/futures/standing.hpp"
-#include "service/requests/service_call.hpp"
+#include "service/requests/service_request.hpp"
+#include "service/results/completion_poll.hpp"
+#include "service/results/standing.hpp"
 #include "service/retry/user_error.hpp"
 #include "service/telemetry/error_stack.hpp"
 #include "service/telemetry/error_type.hpp"
@@ -101,8 +101,8 @@ Headers const& SampleOrder::headers() const noexcept {
 }
 
 struct SampleOperation::Dispatched final : public detail::InBlocks,
-                                           private ServiceCall::Listener,
-                                           private FuturePoll::Listener {
+                                           private ServiceRequest::Listener,
+                                           private ResultPoll::Listener {
     class Completion final : public CompletionWaiter {
     public:
         explicit Completion(SampleOperation& operation) noexcept : operation_{operation} {}
@@ -121,16 +121,16 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
 
     Dispatched(SampleOperation& owner, CountLimit& limit) : operation{owner}, count{limit} {}
 
-    ServiceCall& new_call(ServiceContext& context) {
-        ServiceCall::Listener& listener = *this;
-        return request.emplace<ServiceCall>(context, listener);
+    ServiceRequest& new_call(ServiceContext& context) {
+        ServiceRequest::Listener& listener = *this;
+        return request.emplace<ServiceRequest>(context, listener);
     }
-    FuturePoll& new_poll(FutureSurroundings const& around) {
-        FuturePoll::Listener& listener = *this;
-        return request.emplace<FuturePoll>(around, listener);
+    ResultPoll& new_poll(ResultSurroundings const& around) {
+        ResultPoll::Listener& listener = *this;
+        return request.emplace<ResultPoll>(around, listener);
     }
-    [[nodiscard]] ServiceCall* call() noexcept { return std::get_if<ServiceCall>(&request); }
-    [[nodiscard]] FuturePoll* poll() noexcept { return std::get_if<FuturePoll>(&request); }
+    [[nodiscard]] ServiceRequest* call() noexcept { return std::get_if<ServiceRequest>(&request); }
+    [[nodiscard]] ResultPoll* poll() noexcept { return std::get_if<ResultPoll>(&request); }
     void drop_request() noexcept { request.emplace<std::monostate>(); }
     [[nodiscard]] CompletionWaiter& new_completion() {
         return request.emplace<Completion>(operation);
@@ -141,7 +141,7 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
         if (poll() != nullptr) return operation.attempt_failed(operation.named(error));
         operation.submit_failed(error);
     }
-    void on_result(FutureResult result) override { operation.retrieved(std::move(result)); }
+    void on_result(RetrievedResult result) override { operation.retrieved(std::move(result)); }
     void on_queue_state(QueueState state, std::string const& reason) override {
         operation.queue_reported(state, reason);
     }
@@ -162,7 +162,7 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
     std::int64_t byte_cost{0};
     std::string request_id{};  // a poll points to it
     /// The submit, then the wait for completion if there is one, then the poll for the result.
-    std::variant<std::monostate, ServiceCall, Completion, FuturePoll> request{};
+    std::variant<std::monostate, ServiceRequest, Completion, ResultPoll> request{};
     TimePoint submit_started{};
     /// Since when no submit was accepted; `{}` if the last one was, or there was none.
     TimePoint stalled_since{};
@@ -524,7 +524,7 @@ void SampleOperation::completed(Completed completed) { poll(completed.payload_by
 
 void SampleOperation::poll(std::int64_t known_bytes) {
     auto& shared = sampler_->core();
-    FutureOrder order;
+    ResultOrder order;
     order.request_id = dispatched_->request_id;
     order.request_type = "Sample";
     order.protobuf_wanted = true;
@@ -534,7 +534,7 @@ void SampleOperation::poll(std::int64_t known_bytes) {
         order.extras = std::make_shared<RequestExtras const>(
             RequestExtras{.headers = order_.headers(), .metadata = order_.call().metadata});
     }
-    auto& future = dispatched_->new_poll(shared.futures());
+    auto& future = dispatched_->new_poll(shared.results());
     future.start(std::move(order));
     enter_stage(Stage::polling);
 }
@@ -557,12 +557,12 @@ void SampleOperation::queue_reported(QueueState state, std::string const& reason
     if (sampler_->observed()) sampler_->tell(&Observer::on_queue_state, std::move(told));
 }
 
-void SampleOperation::retrieved(FutureResult result) {
+void SampleOperation::retrieved(RetrievedResult result) {
     if (auto* const completions = sampler_->completions()) completions->retrieved(request_id());
     decode(std::move(result));
 }
 
-void SampleOperation::decode(FutureResult result) {
+void SampleOperation::decode(RetrievedResult result) {
     if (result.size <= (result.protobuf ? decode_on_loop_bytes : decode_json_on_loop_bytes)) {
         auto response = decode_body(result.view(), result.protobuf);
         sampler_->core().http().give_text(std::move(result.body));

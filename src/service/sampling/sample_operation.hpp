@@ -6,7 +6,7 @@
 
 #include "service/breaker/breaker_guard.hpp"
 #include "service/core/pending.hpp"
-#include "service/futures/future_poll.hpp"
+#include "service/results/result_poll.hpp"
 #include "service/retry/retry_handler.hpp"
 #include "service/sampling/place_wait.hpp"
 #include "service/sampling/sampler.hpp"
@@ -133,7 +133,7 @@ private:
     void submitted(HttpResponse const& response);
     void submit_failed(Error const& error);
     void completed(Completed completed);
-    void retrieved(FutureResult result);
+    void retrieved(RetrievedResult result);
     void queue_reported(QueueState state, std::string const& reason);
 
     void begin();
@@ -148,7 +148,7 @@ private:
     void refused(Error const& error);
     void accepted(wire::Submitted submitted);
     void poll(std::int64_t known_bytes);
-    void decode(FutureResult result);
+    void decode(RetrievedResult result);
     void decoded(Result<SampleResponse> response, bool protobuf);
     void attempt_failed(Error error);
     [[nodiscard]] RetryVerdict judge(Error& error);

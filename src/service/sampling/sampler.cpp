@@ -1,6 +1,6 @@
 #include "service/sampling/sampler.hpp"
 
-#include "service/futures/poll_machine.hpp"
+#include "service/results/poll_machine.hpp"
 #include "service/sampling/sampler_handle.hpp"
 #include "wire/service_messages.hpp"
 
@@ -96,8 +96,8 @@ void Sampler::send(std::string_view path, std::string body, Repeat repeat) {
     order.purpose = Purpose::session;
     order.timeouts = core_->http().config().timeouts;
     order.max_retries = core_->http().config().max_retries;
-    ServiceCall::Listener& listener = *this;
-    call_ = std::make_unique<ServiceCall>(core_->context(), listener);
+    ServiceRequest::Listener& listener = *this;
+    call_ = std::make_unique<ServiceRequest>(core_->context(), listener);
     call_->start(std::move(order), repeat);
     core_->listen(*this);
     on_standing();
@@ -223,7 +223,7 @@ bool Sampler::stuck_detection() const noexcept {
 CompletionPoll* Sampler::completions() {
     if (!core_->session().completion_poll()) return nullptr;
     if (!completions_) {
-        completions_ = std::make_unique<CompletionPoll>(core_->futures(), id_, clone_);
+        completions_ = std::make_unique<CompletionPoll>(core_->results(), id_, clone_);
     }
     return completions_->works() ? completions_.get() : nullptr;
 }

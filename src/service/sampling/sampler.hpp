@@ -6,9 +6,9 @@
 
 #include "base/intrusive_list.hpp"
 #include "service/core/client_core.hpp"
-#include "service/futures/completion_poll.hpp"
-#include "service/futures/queue_state_reporter.hpp"
-#include "service/requests/service_call.hpp"
+#include "service/requests/service_request.hpp"
+#include "service/results/completion_poll.hpp"
+#include "service/results/queue_state_reporter.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -52,7 +52,7 @@ struct SamplerPlan {
 class Sampler final : public std::enable_shared_from_this<Sampler>,
                       private ReadyWaiter,
                       private CloseListener,
-                      private ServiceCall::Listener {
+                      private ServiceRequest::Listener {
 public:
     /// Its last handle may go on any thread: it ends on the loop.
     [[nodiscard]] static std::shared_ptr<Sampler> make(std::shared_ptr<ClientCore> core,
@@ -76,7 +76,7 @@ public:
     /// Where the creation stands.
     [[nodiscard]] Stage stage() const noexcept;
     [[nodiscard]] std::string standing(TimePoint now) const;
-    /// As `ServiceCall` has it, of the creation.
+    /// As `ServiceRequest` has it, of the creation.
     [[nodiscard]] bool waits_for_service() const noexcept;
     /// Of the request that it, or its client, needs the answer to; empty if there is none.
     [[nodiscard]] std::optional<Standing> call_standing() const;
@@ -151,7 +151,7 @@ private:
 
     State state_{State::idle};
     base::IntrusiveList<SamplerWaiter, &SamplerWaiter::links_> waiters_{};
-    std::unique_ptr<ServiceCall> call_{};
+    std::unique_ptr<ServiceRequest> call_{};
     std::shared_ptr<Sampler> self_{};  // while something is under way
     std::optional<std::int64_t> session_seq_id_{};
     std::string id_{};

@@ -5,8 +5,8 @@
 #include "base/intrusive_list.hpp"
 #include "service/common/alarm.hpp"
 #include "service/http/credentials.hpp"
-#include "service/requests/service_call.hpp"
 #include "service/requests/service_context.hpp"
+#include "service/requests/service_request.hpp"
 #include "service/session/heartbeat.hpp"
 #include "service/session/session_config.hpp"
 #include "service/session/start_up.hpp"
@@ -81,7 +81,7 @@ struct Finish {
 /// Once it was started it stays until it is closed or the runtime shuts down.
 class Session final : public std::enable_shared_from_this<Session>,
                       private detail::Resident,
-                      private ServiceCall::Listener {
+                      private ServiceRequest::Listener {
 public:
     using Done = std::function<void(Result<void>)>;
 
@@ -122,7 +122,7 @@ public:
     [[nodiscard]] std::optional<Standing> call_standing() const;
     /// Of those who wait for the start-up.
     [[nodiscard]] Stage stage() const noexcept;
-    /// It is starting, and as `ServiceCall` has it.
+    /// It is starting, and as `ServiceRequest` has it.
     [[nodiscard]] bool waits_for_service() const noexcept {
         return starting_ && call_.waits_for_service();
     }
@@ -209,7 +209,7 @@ private:
     ServiceContext context_;
     StartUp start_up_;
     wire::DynamicFlags dynamic_{};
-    ServiceCall call_;
+    ServiceRequest call_;
     Alarm<Session> news_{*this, &Session::tell_news};
     Alarm<Session> drain_limit_{*this, &Session::end_drain};
     std::unique_ptr<Beat> beat_;

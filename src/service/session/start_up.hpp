@@ -3,7 +3,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/transport.hpp>
 
-#include "service/requests/service_call.hpp"
+#include "service/requests/service_request.hpp"
 #include "wire/service_messages.hpp"
 
 #include <chrono>

@@ -152,12 +152,12 @@ void CustomLossCall::drop() noexcept {
     TrainingCall::drop();
 }
 
-void CustomLossCall::on_pass(std::vector<FutureResult> results) {
+void CustomLossCall::on_pass(std::vector<RetrievedResult> results) {
     auto self = std::static_pointer_cast<CustomLossCall>(shared_from_this());
     if (value_) {
         read<Result<ForwardBackwardOutput>>(
             std::move(results),
-            [model = model_](std::vector<FutureResult> const& all) {
+            [model = model_](std::vector<RetrievedResult> const& all) {
                 return read_pass(*model, operation, all);
             },
             [this](Result<ForwardBackwardOutput> output) {
@@ -191,7 +191,7 @@ void CustomLossCall::on_pass(std::vector<FutureResult> results) {
 }
 
 /// On the callback executor. Leaves weights that give the gradient in what is to be sent.
-Result<CustomLossValue> CustomLossCall::compute(std::vector<FutureResult> const& results,
+Result<CustomLossValue> CustomLossCall::compute(std::vector<RetrievedResult> const& results,
                                                 LossEvent const& blank) const {
     auto output = read_pass(*model_, operation, results);
     if (!output) return output.error();

@@ -50,7 +50,7 @@ public:
 
 private:
     void go() override;
-    void on_pass(std::vector<FutureResult> results) override;
+    void on_pass(std::vector<RetrievedResult> results) override;
     void answer(Error error) override { promise_.set_error(std::move(error)); }
     bool answered() const override { return promise_.done(); }
     void drop() noexcept override;
@@ -58,7 +58,7 @@ private:
     std::string const& owner() const override { return model_->id(); }
 
     /// `blank` is what observers are told of regularizers, but for these themselves.
-    [[nodiscard]] Result<CustomLossValue> compute(std::vector<FutureResult> const& results,
+    [[nodiscard]] Result<CustomLossValue> compute(std::vector<RetrievedResult> const& results,
                                                   LossEvent const& blank) const;
     void computed(Result<CustomLossValue> value, Result<PassPlan> plan);
     [[nodiscard]] LossEvent event(LossEvent::Kind kind) const;

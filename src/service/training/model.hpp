@@ -4,9 +4,9 @@
 
 #include "service/core/client_core.hpp"
 #include "service/core/encoding_choice.hpp"
-#include "service/futures/queue_state_reporter.hpp"
 #include "service/passes/chunking.hpp"
 #include "service/passes/turns.hpp"
+#include "service/results/queue_state_reporter.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "service/training/training_call.hpp"
 
-#include "service/futures/poll_machine.hpp"
+#include "service/results/poll_machine.hpp"
 
 namespace tinkxx::service {
 
@@ -24,7 +24,7 @@ void TrainingCall::set_stage(std::optional<Stage> stage, std::string why) {
     look();
 }
 
-void TrainingCall::on_results(std::vector<FutureResult> results) {
+void TrainingCall::on_results(std::vector<RetrievedResult> results) {
     auto const keep_alive = shared_from_this();
     result_protobuf_ = !results.empty() && results.front().protobuf;
     on_pass(std::move(results));

@@ -4,8 +4,8 @@
 #include <tinkxx/future.hpp>
 
 #include "service/calls/pending_call.hpp"
-#include "service/futures/queue_state_reporter.hpp"
 #include "service/passes/pass.hpp"
+#include "service/results/queue_state_reporter.hpp"
 #include "service/training/model.hpp"
 
 #include <cstddef>
@@ -30,7 +30,7 @@ protected:
     /// Begins a pass; none may be under way. Loop thread only.
     void start(PassPlan plan);
     /// The pass is over.
-    virtual void on_pass(std::vector<FutureResult> results) = 0;
+    virtual void on_pass(std::vector<RetrievedResult> results) = 0;
     virtual void on_refusal(Error const& error) { fail(named(error)); }
     /// Whose queue it waits in.
     virtual QueueStateReporter& reporter() = 0;
@@ -39,8 +39,8 @@ protected:
     /// Gives `results` to `work` and what that makes to `done`, on the loop, if the call is still
     /// under way; the work itself is done there too if it is small.
     template <class Made>
-    void read(std::vector<FutureResult> results,
-              std::function<Made(std::vector<FutureResult> const&)> work,
+    void read(std::vector<RetrievedResult> results,
+              std::function<Made(std::vector<RetrievedResult> const&)> work,
               std::function<void(Made)> done);
     /// Tells telemetry of a result that could not be read, and fails.
     void unreadable(Error const& error);
@@ -54,7 +54,7 @@ protected:
     void describe(OperationStatus& status, TimePoint now) const override;
 
 private:
-    void on_results(std::vector<FutureResult> results) override;
+    void on_results(std::vector<RetrievedResult> results) override;
     void on_error(Error error) override;
     void on_queue_state(Submission const& of, QueueState state, std::string const& reason) override;
     void on_standing() override { look(); }
@@ -72,8 +72,8 @@ private:
 };
 
 template <class Made>
-void TrainingCall::read(std::vector<FutureResult> results,
-                        std::function<Made(std::vector<FutureResult> const&)> work,
+void TrainingCall::read(std::vector<RetrievedResult> results,
+                        std::function<Made(std::vector<RetrievedResult> const&)> work,
                         std::function<void(Made)> done) {
     std::size_t bytes = 0;
     for (auto const& each : results) bytes += each.size;
@@ -99,7 +99,7 @@ void TrainingCall::read(std::vector<FutureResult> results,
 template <class T>
 class ModelCall final : public TrainingCall {
 public:
-    using Decode = std::function<Result<T>(std::vector<FutureResult> const&)>;
+    using Decode = std::function<Result<T>(std::vector<RetrievedResult> const&)>;
 
     ModelCall(std::shared_ptr<TrainingModel> model, std::string name, CallOptions call,
               PassPlan plan, Decode decode, Promise<T> promise)
@@ -117,7 +117,7 @@ public:
 
 private:
     void go() override { start(std::move(plan_)); }
-    void on_pass(std::vector<FutureResult> results) override {
+    void on_pass(std::vector<RetrievedResult> results) override {
         read<Result<T>>(std::move(results), decode_, [this](Result<T> result) {
             if (!result) return unreadable(result.error());
             leave();

@@ -133,7 +133,7 @@ Result<PassPlan> write_pass(TrainingModel const& model, std::string_view name,
 }
 
 Result<ForwardBackwardOutput> read_pass(TrainingModel const& model, std::string_view name,
-                                        std::vector<FutureResult> const& results) {
+                                        std::vector<RetrievedResult> const& results) {
     constexpr std::string_view answer = "retrieve_future";
     std::vector<ForwardBackwardOutput> chunks;
     chunks.reserve(results.size());

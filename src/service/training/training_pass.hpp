@@ -39,7 +39,7 @@ struct Cut {
 /// Reads the results of a pass, and puts them together. Any thread.
 [[nodiscard]] Result<ForwardBackwardOutput> read_pass(TrainingModel const& model,
                                                       std::string_view name,
-                                                      std::vector<FutureResult> const& results);
+                                                      std::vector<RetrievedResult> const& results);
 
 /// A submit with a JSON body, and no number.
 [[nodiscard]] SubmitOrder json_submit(std::string_view path, std::string_view request_type,

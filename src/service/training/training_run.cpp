@@ -1,6 +1,6 @@
 #include "service/training/training_run.hpp"
 
-#include "service/calls/request_operation.hpp"
+#include "service/calls/request_call.hpp"
 #include "service/http/http_order.hpp"
 
 #include <utility>
@@ -22,7 +22,7 @@ Future<wire::TrainingRun> get_training_run(Runtime const& runtime,
     }
     Promise<wire::TrainingRun> promise{runtime};
     auto future = promise.get_future();
-    std::make_shared<RequestOperation<wire::TrainingRun>>(
+    std::make_shared<RequestCall<wire::TrainingRun>>(
         std::move(sessionless), nullptr, std::string{operation},
         [path = "/api/v1/training_runs/" + run_id](ClientCore& ready) {
             auto const& config = ready.http().config();

@@ -69,7 +69,7 @@ private:
         }
         fail(named(error));
     }
-    void on_pass(std::vector<FutureResult> results) override {
+    void on_pass(std::vector<RetrievedResult> results) override {
         auto id = order_.read(results.front().view(), core().session().session_id(), model_seq_);
         if (!id) return unreadable(id.error());
         core().http().log(LogLevel::info, name() + ": model " + *id + " of " + order_.subject);
@@ -228,7 +228,7 @@ Future<ModelHandle> create_model_from(Runtime const& runtime, CoreHandle const& 
         };
         Promise<Found> promise{runtime};
         auto looked_up = promise.get_future();
-        std::make_shared<RequestOperation<Found>>(
+        std::make_shared<RequestCall<Found>>(
             lookup, nullptr, saved.operation,
             [path = saved.path](ClientCore& core) {
                 auto order = post_order(core.http(), "/api/v1/weights_info",
@@ -281,7 +281,7 @@ Future<LoadResult> load_weights(Runtime const& runtime, ModelHandle const& model
     auto plan = one_submit(*model, operation, std::move(ticket), std::move(order));
     plan.headers = std::move(headers);
     return call_model<LoadResult>(runtime, model, std::string{operation}, std::move(call),
-                                  std::move(plan), [](std::vector<FutureResult> const& results) {
+                                  std::move(plan), [](std::vector<RetrievedResult> const& results) {
                                       return wire::decode_weights_loaded(results.front().view());
                                   });
 }

@@ -4,7 +4,7 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/types/training.hpp>
 
-#include "service/calls/request_operation.hpp"
+#include "service/calls/request_call.hpp"
 #include "service/http/http_order.hpp"
 #include "service/training/model.hpp"
 
@@ -27,7 +27,7 @@ template <class T>
                                  Result<T> (*decode)(std::string_view)) {
     Promise<T> promise{runtime};
     auto future = promise.get_future();
-    auto const operation = std::make_shared<RequestOperation<T>>(
+    auto const operation = std::make_shared<RequestCall<T>>(
         std::move(core), nullptr, std::string{name},
         [path = std::move(path), body = std::move(body)](ClientCore& ready) {
             return post_order(ready.http(), path, body, Purpose::train);

@@ -5,7 +5,7 @@
 #include <tinkxx/testing/manual_clock.hpp>
 
 #include "service/http/standard_headers.hpp"
-#include "service/requests/service_call.hpp"
+#include "service/requests/service_request.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <tinkxx/future.hpp>
+
+#include "service/calls/pending_call.hpp"
+#include "service/requests/service_request.hpp"
+#include "service/results/standing.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace tinkxx::service {
+
+/// One plain call of the service: waits for the session, or the sampler, asks, and decodes the
+/// answer.
+template <class T>
+class RequestCall final : public PendingCall, private ServiceRequest::Listener {
+public:
+    /// Makes the order once the session is ready.
+    using Order = std::function<HttpOrder(ClientCore&)>;
+    using Decode = std::function<Result<T>(HttpResponse const&)>;
+
+    /// `sampler` is null if the session will do.
+    RequestCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler,
+                std::string name, Order order, Repeat repeat, Decode decode, Promise<T> promise)
+        : PendingCall{std::move(core), std::move(sampler), std::move(name)},
+          make_order_{std::move(order)},
+          repeat_{repeat},
+          decode_{std::move(decode)},
+          promise_{std::move(promise)} {}
+
+    using PendingCall::set_call;
+
+    /// Goes to the loop. Any thread, once.
+    void launch() {
+        promise_.on_cancel(canceller());
+        PendingCall::launch();
+    }
+
+private:
+    void go() override {
+        ServiceRequest::Listener& listener = *this;
+        call_.emplace(core().context(), listener);
+        call_->start(make_order_(core()), repeat_);
+    }
+    void on_response(HttpResponse response) override {
+        auto const keep_alive = shared_from_this();
+        auto result = decode_(response);
+        if (!result) return fail(named(result.error()));
+        leave();
+        promise_.set_result(std::move(result));
+    }
+    void on_error(Error error) override { fail(named(error)); }
+    void on_standing() override { look(); }
+
+    void answer(Error error) override { promise_.set_error(std::move(error)); }
+    bool answered() const override { return promise_.done(); }
+    void drop() noexcept override { call_.reset(); }
+    Stage stage() const noexcept override {
+        return call_ ? stage_of(call_->doing()) : Stage::submitting;
+    }
+    void describe(OperationStatus& status, TimePoint now) const override {
+        if (!call_) return;
+        auto const standing = call_->standing();
+        status.attempt = standing.attempt;
+        if (standing.until) status.ends_in = *standing.until - now;
+        status.why = standing.doing == Standing::Doing::sending ? service::describe(standing, now)
+                                                                : standing.why;
+        describe_stall(status, standing, now);
+    }
+
+    Order const make_order_;
+    Repeat const repeat_;
+    Decode const decode_;
+    Promise<T> promise_;
+    std::optional<ServiceRequest> call_{};
+};
+
+}  // namespace tinkxx::service

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <tinkxx/status.hpp>
+
+#include "service/requests/service_request.hpp"
+#include "service/results/result_poll.hpp"
+
+namespace tinkxx::service {
+
+// Where an operation stands that submits and then polls, in the words of its status.
+
+/// The stage of an operation that waits for this poll.
+[[nodiscard]] Stage stage_of(ResultPoll const& poll) noexcept;
+
+/// Says how long the operation has made no progress for the sake of this call, and until when it
+/// will try.
+void describe_stall(OperationStatus& status, Standing const& call, TimePoint now);
+
+/// Says why the operation waits for this call, or poll, and until when.
+void describe(OperationStatus& status, ServiceRequest const& call, TimePoint now);
+void describe(OperationStatus& status, ResultPoll const& poll, HttpContext& http, TimePoint now);
+
+}  // namespace tinkxx::service
