@@ -1,7 +1,7 @@
 #include <tinkxx/http_client.hpp>
 
+#include "client/make_core.hpp"
 #include "client/resolved_options.hpp"
-#include "client/shared_transport.hpp"
 #include "service/calls/http_send_call.hpp"
 #include "service/calls/http_stream_call.hpp"
 #include "service/core/client_core.hpp"

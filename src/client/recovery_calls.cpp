@@ -1,6 +1,6 @@
 #include "client/recovery_calls.hpp"
 
-#include "service/training/training_run.hpp"
+#include "service/training/training_start.hpp"
 
 #include <exception>
 #include <utility>

@@ -4,7 +4,6 @@
 #include "client/resolved_options.hpp"
 #include "client/sampling_impl.hpp"
 #include "client/service_impl.hpp"
-#include "client/shared_transport.hpp"
 #include "client/training_impl.hpp"
 #include "math/check.hpp"
 #include "service/auth/identity.hpp"

@@ -4,7 +4,6 @@
 
 #include "client/make_core.hpp"
 #include "client/resolved_options.hpp"
-#include "client/shared_transport.hpp"
 #include "service/calls/close_call.hpp"
 #include "service/calls/request_call.hpp"
 #include "service/http/http_order.hpp"

@@ -1,5 +1,4 @@
 target_sources(tinkxx PRIVATE
-    client/credentials.cpp
     client/default_options.cpp
     client/http_client.cpp
     client/make_core.cpp
@@ -8,6 +7,5 @@ target_sources(tinkxx PRIVATE
     client/resolved_options.cpp
     client/sampling_client.cpp
     client/service_client.cpp
-    client/shared_transport.cpp
     client/training_client.cpp
 )

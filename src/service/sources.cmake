@@ -57,8 +57,7 @@ target_sources(tinkxx PRIVATE
     service/session/session_telemetry.cpp
     service/session/shadow.cpp
     service/session/start_up.cpp
-    service/telemetry/error_stack.cpp
-    service/telemetry/error_type.cpp
+    service/telemetry/error_text.cpp
     service/telemetry/process_uuid.cpp
     service/telemetry/telemetry_queue.cpp
     service/telemetry/telemetry_reporter.cpp
@@ -75,6 +74,5 @@ target_sources(tinkxx PRIVATE
     service/training/model.cpp
     service/training/training_call.cpp
     service/training/training_pass.cpp
-    service/training/training_run.cpp
     service/training/training_start.cpp
 )

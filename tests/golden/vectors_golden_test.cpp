@@ -9,7 +9,7 @@
 #include "service/passes/chunking.hpp"
 #include "service/passes/combining.hpp"
 #include "service/requests/submit_retry.hpp"
-#include "service/retry/retry_delay.hpp"
+#include "service/retry/retry_rules.hpp"
 #include "service/text/query.hpp"
 #include "service/text/retry_after.hpp"
 #include "wire/jwt.hpp"

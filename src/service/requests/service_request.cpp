@@ -2,8 +2,7 @@
 
 #include "service/http/standard_headers.hpp"
 #include "service/retry/user_error.hpp"
-#include "service/telemetry/error_stack.hpp"
-#include "service/telemetry/error_type.hpp"
+#include "service/telemetry/error_text.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -4,7 +4,7 @@
 #include "service/http/standard_headers.hpp"
 #include "service/results/poll_backoff.hpp"
 #include "service/retry/user_error.hpp"
-#include "service/telemetry/error_type.hpp"
+#include "service/telemetry/error_text.hpp"
 #include "service/text/retry_after.hpp"
 
 #include <boost/json/parse.hpp>

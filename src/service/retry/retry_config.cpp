@@ -1,7 +1,7 @@
 #include <tinkxx/retry_config.hpp>
 
 #include "service/retry/refusal.hpp"
-#include "service/retry/retryable_kinds.hpp"
+#include "service/retry/retry_rules.hpp"
 
 #include <algorithm>
 #include <cmath>

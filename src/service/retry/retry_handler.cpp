@@ -2,8 +2,7 @@
 
 #include "base/entropy.hpp"
 #include "service/http/http_error.hpp"
-#include "service/retry/retry_delay.hpp"
-#include "service/retry/retryable_kinds.hpp"
+#include "service/retry/retry_rules.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -5,8 +5,7 @@
 #include "service/results/completion_poll.hpp"
 #include "service/results/standing.hpp"
 #include "service/retry/user_error.hpp"
-#include "service/telemetry/error_stack.hpp"
-#include "service/telemetry/error_type.hpp"
+#include "service/telemetry/error_text.hpp"
 #include "service/text/retry_after.hpp"
 #include "wire/future.hpp"
 

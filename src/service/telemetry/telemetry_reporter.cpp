@@ -3,8 +3,7 @@
 #include "service/common/uuid.hpp"
 #include "service/http/standard_headers.hpp"
 #include "service/retry/user_error.hpp"
-#include "service/telemetry/error_stack.hpp"
-#include "service/telemetry/error_type.hpp"
+#include "service/telemetry/error_text.hpp"
 #include "service/telemetry/process_uuid.hpp"
 
 #include <boost/json/parse.hpp>

@@ -7,6 +7,7 @@
 #include "service/calls/request_call.hpp"
 #include "service/http/http_order.hpp"
 #include "service/training/model.hpp"
+#include "wire/training_run.hpp"
 
 #include <functional>
 #include <memory>
@@ -77,5 +78,13 @@ struct SavedModel {
                                               std::string_view operation, CallOptions call,
                                               Headers headers, std::string path, bool optimizer,
                                               std::string token);
+
+/// What the service knows about a run of the account's own. `sessionless` is a core without a
+/// session (R-REST-00). Fails with `ValidationError` for an id that would lead elsewhere.
+///
+/// `repeat` is `once` for those who ask again anyway. Any thread.
+[[nodiscard]] Future<wire::TrainingRun> get_training_run(Runtime const& runtime,
+                                                         CoreHandle sessionless,
+                                                         std::string const& run_id, Repeat repeat);
 
 }  // namespace tinkxx::service

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tinkxx/error.hpp>
 #include <tinkxx/retry_config.hpp>
 
 #include <algorithm>
@@ -20,6 +21,21 @@ namespace tinkxx::service {
     auto const plain = std::isfinite(grown) ? std::min(grown, most) : most;
     auto const jittered = plain + plain * config.jitter_factor * (2 * chance - 1);
     return std::chrono::ceil<std::chrono::nanoseconds>(Seconds{std::clamp(jittered, 0.0, most)});
+}
+
+/// Whether errors of this kind are never repeated, whatever the settings say.
+[[nodiscard]] constexpr bool never_repeated(ErrorKind kind) noexcept {
+    switch (kind) {
+        case ErrorKind::validation:
+        case ErrorKind::request_failed:
+        case ErrorKind::cancelled:
+        case ErrorKind::closed:
+        case ErrorKind::usage:
+        case ErrorKind::callback:
+            return true;
+        default:
+            return false;
+    }
 }
 
 }  // namespace tinkxx::service

@@ -1,5 +1,5 @@
 // Who shares connections with whom.
-#include "client/shared_transport.hpp"
+#include "client/make_core.hpp"
 
 #include <tinkxx/error.hpp>
 

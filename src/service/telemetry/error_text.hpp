@@ -7,6 +7,10 @@
 
 namespace tinkxx::service {
 
+/// What the official SDK calls an error of this kind, e.g. `BadRequestError`: the word that the
+/// service's statistics know.
+[[nodiscard]] std::string_view error_type(Error const& error) noexcept;
+
 /// What led to an error, a line for each cause: `caused by APIConnectionError after 3 HTTP
 /// attempts: POST /api/v1/asample: …`. Empty if it has none. A few KiB at most.
 [[nodiscard]] std::string error_causes(Error const& error);

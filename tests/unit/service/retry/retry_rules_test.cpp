@@ -1,4 +1,4 @@
-#include "service/retry/retry_delay.hpp"
+#include "service/retry/retry_rules.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,4 +1,4 @@
-#include "service/telemetry/error_type.hpp"
+#include "service/telemetry/error_text.hpp"
 
 #include <gtest/gtest.h>
 
