@@ -101,7 +101,7 @@ void RecoveryCore::end() {
 
 RecoverCall::RecoverCall(std::shared_ptr<RecoveryCore> core, RecoveryOrder order,
                          Promise<Recovery> promise)
-    : service::PendingCall{core->sessionless, nullptr, "recover"},
+    : service::SessionCall{core->sessionless, nullptr, "recover"},
       core_{std::move(core)},
       order_{std::move(order)},
       machine_{order_.run_id, core_->rules, order_.checkpoint},
@@ -111,7 +111,7 @@ RecoverCall::RecoverCall(std::shared_ptr<RecoveryCore> core, RecoveryOrder order
 
 void RecoverCall::launch() {
     promise_.on_cancel(canceller());
-    service::PendingCall::launch();
+    service::SessionCall::launch();
 }
 
 void RecoverCall::go() {
@@ -292,7 +292,7 @@ void WatchList::end() {
 
 WatchCall::WatchCall(std::shared_ptr<RecoveryCore> core, std::shared_ptr<WatchList> list,
                      std::string run_id, Promise<LostRun> promise)
-    : service::PendingCall{core->sessionless, nullptr, "watch"},
+    : service::SessionCall{core->sessionless, nullptr, "watch"},
       core_{std::move(core)},
       list_{std::move(list)},
       run_id_{std::move(run_id)},
@@ -303,7 +303,7 @@ WatchCall::WatchCall(std::shared_ptr<RecoveryCore> core, std::shared_ptr<WatchLi
 
 void WatchCall::launch() {
     promise_.on_cancel(canceller());
-    service::PendingCall::launch();
+    service::SessionCall::launch();
 }
 
 void WatchCall::go() {

@@ -2,7 +2,7 @@
 
 #include <tinkxx/recovery.hpp>
 
-#include "service/calls/pending_call.hpp"
+#include "service/calls/session_call.hpp"
 #include "service/recovery/recovery_machine.hpp"
 #include "service/recovery/recovery_queue.hpp"
 #include "service/recovery/run_watch.hpp"
@@ -66,7 +66,7 @@ struct RecoveryOrder {
 };
 
 /// The recovery of one run, from its place in the queue to its new model.
-class RecoverCall final : public service::PendingCall {
+class RecoverCall final : public service::SessionCall {
 public:
     RecoverCall(std::shared_ptr<RecoveryCore> core, RecoveryOrder order, Promise<Recovery> promise);
 
@@ -124,7 +124,7 @@ struct LostRun {
 };
 
 /// Watches one run until it is lost.
-class WatchCall final : public service::PendingCall {
+class WatchCall final : public service::SessionCall {
 public:
     WatchCall(std::shared_ptr<RecoveryCore> core, std::shared_ptr<WatchList> list,
               std::string run_id, Promise<LostRun> promise);

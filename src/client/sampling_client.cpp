@@ -5,7 +5,7 @@
 #include "service/calls/request_call.hpp"
 #include "service/calls/sampler_stream_call.hpp"
 #include "service/http/http_order.hpp"
-#include "service/sampling/sample_operation.hpp"
+#include "service/sampling/sample_call.hpp"
 #include "service/sampling/sampler_handle.hpp"
 #include "wire/event_stream.hpp"
 #include "wire/sample.hpp"
@@ -110,10 +110,10 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
             std::move(call), std::move(headers), std::move(waited));
     }
     order.may_bypass_handler = may_bypass_handler;
-    auto const operation_object = std::allocate_shared<service::SampleOperation>(
-        detail::BlockAllocator<service::SampleOperation>{}, sampler.shared_from_this(),
-        std::move(order), std::move(promise));
-    operation_object->launch();
+    auto const sample = std::allocate_shared<service::SampleCall>(
+        detail::BlockAllocator<service::SampleCall>{}, sampler.shared_from_this(), std::move(order),
+        std::move(promise));
+    sample->launch();
     return future;
 }
 

@@ -11,8 +11,8 @@ target_sources(tinkxx PRIVATE
     service/calls/close_call.cpp
     service/calls/http_send_call.cpp
     service/calls/http_stream_call.cpp
-    service/calls/pending_call.cpp
     service/calls/sampler_stream_call.cpp
+    service/calls/session_call.cpp
     service/core/client_core.cpp
     service/core/encoding_choice.cpp
     service/core/pending_bound.cpp
@@ -49,7 +49,7 @@ target_sources(tinkxx PRIVATE
     service/retry/retry_handler.cpp
     service/retry/user_error.cpp
     service/sampling/place_wait.cpp
-    service/sampling/sample_operation.cpp
+    service/sampling/sample_call.cpp
     service/sampling/sampler.cpp
     service/sampling/sampler_handle.cpp
     service/session/heartbeat.cpp

@@ -14,7 +14,7 @@ namespace tinkxx::service {
 
 /// One `ServiceClient::close`, which others can see while it is under way. Made on the caller's
 /// thread, then lives on the loop; the session holds it until it is over.
-class CloseCall final : public std::enable_shared_from_this<CloseCall>, private PendingOperation {
+class CloseCall final : public std::enable_shared_from_this<CloseCall>, private PendingEntry {
 public:
     CloseCall(std::shared_ptr<ClientCore> core, std::optional<Finish> finish,
               Promise<void> promise);

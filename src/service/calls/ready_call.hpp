@@ -2,7 +2,7 @@
 
 #include <tinkxx/future.hpp>
 
-#include "service/calls/pending_call.hpp"
+#include "service/calls/session_call.hpp"
 
 #include <memory>
 #include <string>
@@ -12,17 +12,17 @@ namespace tinkxx::service {
 
 /// Gives what `fn` reads once the session, or the sampler, is ready.
 template <class T, class Fn>
-class ReadyCall final : public PendingCall {
+class ReadyCall final : public SessionCall {
 public:
     ReadyCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler, std::string name,
               Promise<T> promise, Fn fn)
-        : PendingCall{std::move(core), std::move(sampler), std::move(name)},
+        : SessionCall{std::move(core), std::move(sampler), std::move(name)},
           promise_{std::move(promise)},
           fn_{std::move(fn)} {}
 
     void launch() {
         promise_.on_cancel(canceller());
-        PendingCall::launch();
+        SessionCall::launch();
     }
 
 private:

@@ -2,7 +2,7 @@
 
 #include <tinkxx/future.hpp>
 
-#include "service/calls/pending_call.hpp"
+#include "service/calls/session_call.hpp"
 #include "service/requests/service_request.hpp"
 #include "service/results/standing.hpp"
 
@@ -17,7 +17,7 @@ namespace tinkxx::service {
 /// One plain call of the service: waits for the session, or the sampler, asks, and decodes the
 /// answer.
 template <class T>
-class RequestCall final : public PendingCall, private ServiceRequest::Listener {
+class RequestCall final : public SessionCall, private ServiceRequest::Listener {
 public:
     /// Makes the order once the session is ready.
     using Order = std::function<HttpOrder(ClientCore&)>;
@@ -26,18 +26,18 @@ public:
     /// `sampler` is null if the session will do.
     RequestCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler,
                 std::string name, Order order, Repeat repeat, Decode decode, Promise<T> promise)
-        : PendingCall{std::move(core), std::move(sampler), std::move(name)},
+        : SessionCall{std::move(core), std::move(sampler), std::move(name)},
           make_order_{std::move(order)},
           repeat_{repeat},
           decode_{std::move(decode)},
           promise_{std::move(promise)} {}
 
-    using PendingCall::set_call;
+    using SessionCall::set_call;
 
     /// Goes to the loop. Any thread, once.
     void launch() {
         promise_.on_cancel(canceller());
-        PendingCall::launch();
+        SessionCall::launch();
     }
 
 private:

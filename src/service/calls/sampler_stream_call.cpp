@@ -7,7 +7,7 @@ namespace tinkxx::service {
 SamplerStreamCall::SamplerStreamCall(Runtime const& runtime,
                                      std::shared_ptr<Sampler> const& sampler, std::string name,
                                      Order order, DataHandler on_data, Promise<void> promise)
-    : PendingCall{sampler->core().shared_from_this(), sampler, std::move(name)},
+    : SessionCall{sampler->core().shared_from_this(), sampler, std::move(name)},
       runtime_{runtime.context()},
       ready_sampler_{*sampler},
       make_order_{std::move(order)},
@@ -16,7 +16,7 @@ SamplerStreamCall::SamplerStreamCall(Runtime const& runtime,
 
 void SamplerStreamCall::launch() {
     promise_.on_cancel(canceller());
-    PendingCall::launch();
+    SessionCall::launch();
 }
 
 void SamplerStreamCall::go() {

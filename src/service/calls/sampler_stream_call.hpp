@@ -3,7 +3,7 @@
 #include <tinkxx/future.hpp>
 
 #include "service/calls/http_stream_call.hpp"
-#include "service/calls/pending_call.hpp"
+#include "service/calls/session_call.hpp"
 
 #include <functional>
 #include <memory>
@@ -13,7 +13,7 @@
 namespace tinkxx::service {
 
 /// One streamed call of a sampler: waits for it, asks, and hands on what comes.
-class SamplerStreamCall final : public PendingCall {
+class SamplerStreamCall final : public SessionCall {
 public:
     /// Makes the order once the sampler is there.
     using Order = std::function<HttpOrder(Sampler&)>;

@@ -14,11 +14,11 @@
 namespace tinkxx::service {
 
 /// An operation that can be asked where it stands, and told to end. Loop thread only.
-class PendingOperation {
+class PendingEntry {
 public:
-    PendingOperation() noexcept = default;
-    PendingOperation(PendingOperation const&) = delete;
-    PendingOperation& operator=(PendingOperation const&) = delete;
+    PendingEntry() noexcept = default;
+    PendingEntry(PendingEntry const&) = delete;
+    PendingEntry& operator=(PendingEntry const&) = delete;
 
     [[nodiscard]] virtual OperationStatus status(TimePoint now) const = 0;
     /// Its client is closing, and has taken it from the list. Ends the operation, and may destroy
@@ -28,11 +28,11 @@ public:
     [[nodiscard]] virtual bool background() const noexcept { return false; }
 
 protected:
-    virtual ~PendingOperation() = default;
+    virtual ~PendingEntry() = default;
 
 private:
     friend class PendingList;
-    base::ListLinks<PendingOperation> links_{};
+    base::ListLinks<PendingEntry> links_{};
 };
 
 /// The operations of one client that are under way, oldest first. Loop thread only.
@@ -46,13 +46,13 @@ public:
 
     /// Called whenever an operation comes while there is none.
     void on_first(Task task) { on_first_ = std::move(task); }
-    void add(PendingOperation& operation) {
+    void add(PendingEntry& operation) {
         list_.push_back(operation);
         if (on_first_ && list_.size() == 1) on_first_();
     }
     /// Those that somebody waits for: the first, null if there is none, and how many there are.
     struct Awaited {
-        PendingOperation const* oldest{nullptr};
+        PendingEntry const* oldest{nullptr};
         std::size_t count{0};
     };
     [[nodiscard]] Awaited awaited() const noexcept {
@@ -81,7 +81,7 @@ public:
         return longest;
     }
     /// Harmless if it is not in the list.
-    void remove(PendingOperation& operation) noexcept {
+    void remove(PendingEntry& operation) noexcept {
         if (operation.links_.linked()) list_.erase(operation);
     }
     [[nodiscard]] std::uint64_t next_id() noexcept { return ++*ids_; }
@@ -102,7 +102,7 @@ public:
     }
 
 private:
-    base::IntrusiveList<PendingOperation, &PendingOperation::links_> list_{};
+    base::IntrusiveList<PendingEntry, &PendingEntry::links_> list_{};
     Ids ids_;
     Task on_first_{};
 };

@@ -15,7 +15,7 @@ namespace tinkxx::service {
 
 /// A sample whose caller is blocked until there is a place for it (`ClientOptions::max_pending`),
 /// as others see it. Made on the caller's thread, then for the loop thread only.
-class PlaceWait final : public std::enable_shared_from_this<PlaceWait>, private PendingOperation {
+class PlaceWait final : public std::enable_shared_from_this<PlaceWait>, private PendingEntry {
 public:
     /// What ends the wait; done if it is over.
     using Turn = std::shared_ptr<Promise<void>>;

@@ -141,7 +141,7 @@ CustomLossCall::CustomLossCall(std::shared_ptr<TrainingModel> model, CallOptions
 
 void CustomLossCall::launch() {
     promise_.on_cancel(canceller());
-    PendingCall::launch();
+    SessionCall::launch();
 }
 
 void CustomLossCall::go() { start(std::move(forward_)); }

@@ -6,7 +6,7 @@ namespace tinkxx::service {
 
 TrainingCall::TrainingCall(std::shared_ptr<ClientCore> const& core, std::string name,
                            CallOptions call)
-    : PendingCall{core, nullptr, std::move(name)}, call_{std::move(call)}, pass_{*core, *this} {
+    : SessionCall{core, nullptr, std::move(name)}, call_{std::move(call)}, pass_{*core, *this} {
     set_call(call_.deadline, call_.metadata);
 }
 

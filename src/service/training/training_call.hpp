@@ -3,7 +3,7 @@
 #include <tinkxx/call_options.hpp>
 #include <tinkxx/future.hpp>
 
-#include "service/calls/pending_call.hpp"
+#include "service/calls/session_call.hpp"
 #include "service/passes/pass.hpp"
 #include "service/results/queue_state_reporter.hpp"
 #include "service/training/model.hpp"
@@ -19,7 +19,7 @@
 namespace tinkxx::service {
 
 /// A call that submits and waits for what was promised, in one pass or several.
-class TrainingCall : public PendingCall, private Pass::Listener {
+class TrainingCall : public SessionCall, private Pass::Listener {
 public:
     /// Longer results are read where they do not keep the loop from others.
     static constexpr std::size_t decode_on_loop_bytes = std::size_t{64} * 1024;
@@ -112,7 +112,7 @@ public:
     /// Goes to the loop. Any thread, once.
     void launch() {
         promise_.on_cancel(canceller());
-        PendingCall::launch();
+        SessionCall::launch();
     }
 
 private:

@@ -39,7 +39,7 @@ public:
 
     void launch() {
         promise_.on_cancel(canceller());
-        PendingCall::launch();
+        SessionCall::launch();
     }
 
 private:

@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 /// A call that stands where the test says.
-class Call final : public PendingOperation {
+class Call final : public PendingEntry {
 public:
     explicit Call(std::string name, std::optional<TimePoint> stalled_since = std::nullopt)
         : since{stalled_since}, name_{std::move(name)} {}

@@ -17,16 +17,16 @@ namespace tinkxx::service {
 /// A call while it is under way: waits for what it needs, is listed among the pending, seen by
 /// observers, and ended by its deadline, a cancel or the client's close. Made on the caller's
 /// thread, then lives on the loop, which holds it until it is over.
-class PendingCall : public std::enable_shared_from_this<PendingCall>,
-                    private PendingOperation,
+class SessionCall : public std::enable_shared_from_this<SessionCall>,
+                    private PendingEntry,
                     private ReadyWaiter,
                     private SamplerWaiter {
 public:
-    ~PendingCall() override = default;
+    ~SessionCall() override = default;
 
 protected:
     /// `sampler` is null if the call needs the session only.
-    PendingCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler,
+    SessionCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler,
                 std::string name);
 
     /// In place of the client's deadline, if it is not zero; and what observers are told. Before
@@ -87,8 +87,8 @@ private:
     std::chrono::milliseconds limit_;
     bool alone_{false};
     Metadata metadata_{};
-    Alarm<PendingCall> deadline_{*this, &PendingCall::out_of_time};
-    std::shared_ptr<PendingCall> self_{};  // while under way; loop thread only
+    Alarm<SessionCall> deadline_{*this, &SessionCall::out_of_time};
+    std::shared_ptr<SessionCall> self_{};  // while under way; loop thread only
     std::uint64_t id_{0};
     bool ready_{false};
     std::optional<Stage> shown_{};  ///< what observers know

@@ -85,15 +85,15 @@ struct SampleOrder {
 /// One sample on its way (R-SAMP-10): sampler, handler, permits, gate, submit, promise; and round
 /// again when an attempt fails. Made on the caller's thread, then lives on the loop, which holds
 /// it until it is over.
-class SampleOperation final : public std::enable_shared_from_this<SampleOperation>,
-                              private PendingOperation,
-                              private SamplerWaiter,
-                              private HandledCall,
-                              private Timer {
+class SampleCall final : public std::enable_shared_from_this<SampleCall>,
+                         private PendingEntry,
+                         private SamplerWaiter,
+                         private HandledCall,
+                         private Timer {
 public:
-    SampleOperation(std::shared_ptr<Sampler> sampler, SampleOrder order,
-                    Promise<SampleResponse> promise);
-    ~SampleOperation() override;
+    SampleCall(std::shared_ptr<Sampler> sampler, SampleOrder order,
+               Promise<SampleResponse> promise);
+    ~SampleCall() override;
 
     /// Goes to the loop. Any thread, once.
     void launch();
@@ -107,13 +107,13 @@ private:
     struct Dispatched;
     class Deadline final : public Timer {
     public:
-        Deadline(SampleOperation& operation, TimePoint when) noexcept
+        Deadline(SampleCall& operation, TimePoint when) noexcept
             : at{when}, operation_{operation} {}
         void on_time() override { operation_.out_of_time(); }
         TimePoint const at;
 
     private:
-        SampleOperation& operation_;
+        SampleCall& operation_;
     };
 
     OperationStatus status(TimePoint now) const override;
@@ -174,7 +174,7 @@ private:
     std::shared_ptr<Sampler> const sampler_;
     SampleOrder order_;
     Promise<SampleResponse> promise_;
-    std::shared_ptr<SampleOperation> self_{};  // while under way; loop thread only
+    std::shared_ptr<SampleCall> self_{};  // while under way; loop thread only
 
     // From here on for the loop thread only.
     std::unique_ptr<Dispatched> dispatched_{};

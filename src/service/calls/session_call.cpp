@@ -1,4 +1,4 @@
-#include "service/calls/pending_call.hpp"
+#include "service/calls/session_call.hpp"
 
 #include "service/results/standing.hpp"
 
@@ -6,23 +6,23 @@
 
 namespace tinkxx::service {
 
-PendingCall::PendingCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler,
+SessionCall::SessionCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler,
                          std::string name)
     : core_{std::move(core)},
       sampler_{std::move(sampler)},
       name_{std::move(name)},
       limit_{core_->settings().deadline} {}
 
-void PendingCall::set_call(std::chrono::milliseconds deadline, Metadata metadata) {
+void SessionCall::set_call(std::chrono::milliseconds deadline, Metadata metadata) {
     if (deadline.count() > 0) limit_ = deadline;
     metadata_ = std::move(metadata);
 }
 
-void PendingCall::launch() {
+void SessionCall::launch() {
     scheduler().post([self = shared_from_this()] { self->begin(); });
 }
 
-Task PendingCall::canceller() {
+Task SessionCall::canceller() {
     // Weak: a cancel that is never made must not keep the call.
     return [weak = weak_from_this(), &scheduler = scheduler()] {
         scheduler.post([weak] {
@@ -31,7 +31,7 @@ Task PendingCall::canceller() {
     };
 }
 
-void PendingCall::begin() {
+void SessionCall::begin() {
     if (answered()) return;  // cancelled before it began
     if (auto refusal = core_->refusal(name_)) return answer(*std::move(refusal));
     auto const keep_alive = self_ = shared_from_this();
@@ -53,7 +53,7 @@ void PendingCall::begin() {
     look();
 }
 
-void PendingCall::ready(Result<void> const& outcome) {
+void SessionCall::ready(Result<void> const& outcome) {
     if (!outcome) return fail(named(outcome.error()));
     auto const keep_alive = shared_from_this();
     ready_ = true;
@@ -61,7 +61,7 @@ void PendingCall::ready(Result<void> const& outcome) {
     look();
 }
 
-void PendingCall::leave() noexcept {
+void SessionCall::leave() noexcept {
     auto const keep_alive = std::exchange(self_, nullptr);
     core_->session().forget(static_cast<ReadyWaiter&>(*this));
     if (sampler_) sampler_->forget(static_cast<SamplerWaiter&>(*this));
@@ -69,7 +69,7 @@ void PendingCall::leave() noexcept {
     scheduler().disarm(deadline_);
 }
 
-void PendingCall::fail(Error error) {
+void SessionCall::fail(Error error) {
     auto const keep_alive = shared_from_this();
     drop();
     leave();
@@ -77,20 +77,20 @@ void PendingCall::fail(Error error) {
     answer(std::move(error));
 }
 
-void PendingCall::stop() noexcept {
+void SessionCall::stop() noexcept {
     if (!under_way()) return;
     auto const keep_alive = shared_from_this();
     drop();
     leave();
 }
 
-void PendingCall::on_close() noexcept {
+void SessionCall::on_close() noexcept {
     fail(Error{{.kind = ErrorKind::cancelled,
                 .message = name_ + ": the client was closed while it was under way",
                 .stopped = RetryEnd::cancelled}});
 }
 
-void PendingCall::out_of_time() {
+void SessionCall::out_of_time() {
     auto const standing = status(scheduler().now());
     Error const error{{.kind = ErrorKind::timeout,
                        .message = name_ + ": not done within its deadline of " +
@@ -102,18 +102,18 @@ void PendingCall::out_of_time() {
     fail(error);
 }
 
-Error PendingCall::named(Error const& error) const {
+Error SessionCall::named(Error const& error) const {
     auto details = error.details();
     details.message = with_operation(name_, details.message);
     return Error{std::move(details)};
 }
 
-Stage PendingCall::shown() const noexcept {
+Stage SessionCall::shown() const noexcept {
     if (ready_) return stage();
     return sampler_ ? sampler_->stage() : core_->session().stage();
 }
 
-void PendingCall::look() {
+void SessionCall::look() {
     if (!under_way()) return;
     auto const stage = shown();
     if (shown_ == stage) return;
@@ -122,7 +122,7 @@ void PendingCall::look() {
     if (core_->wants_stages()) core_->tell_stage(status(shown_since_), metadata_);
 }
 
-OperationStatus PendingCall::status(TimePoint now) const {
+OperationStatus SessionCall::status(TimePoint now) const {
     OperationStatus status;
     status.id = id_;
     status.operation = name_;

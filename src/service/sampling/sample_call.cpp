@@ -1,4 +1,4 @@
-#include "service/sampling/sample_operation.hpp"
+#include "service/sampling/sample_call.hpp"
 
 #include "base/prefetch.hpp"
 #include "service/requests/service_request.hpp"
@@ -99,16 +99,16 @@ Headers const& SampleOrder::headers() const noexcept {
     return extras ? extras->headers : none;
 }
 
-struct SampleOperation::Dispatched final : public detail::InBlocks,
-                                           private ServiceRequest::Listener,
-                                           private ResultPoll::Listener {
+struct SampleCall::Dispatched final : public detail::InBlocks,
+                                      private ServiceRequest::Listener,
+                                      private ResultPoll::Listener {
     class Completion final : public CompletionWaiter {
     public:
-        explicit Completion(SampleOperation& operation) noexcept : operation_{operation} {}
+        explicit Completion(SampleCall& operation) noexcept : operation_{operation} {}
 
     private:
         void on_completion(Completed completed) override { operation_.completed(completed); }
-        SampleOperation& operation_;
+        SampleCall& operation_;
     };
     /// What the service said about its queue.
     struct Queue {
@@ -118,7 +118,7 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
         bool operator==(Queue const&) const = default;
     };
 
-    Dispatched(SampleOperation& owner, CountLimit& limit) : operation{owner}, count{limit} {}
+    Dispatched(SampleCall& owner, CountLimit& limit) : operation{owner}, count{limit} {}
 
     ServiceRequest& new_call(ServiceContext& context) {
         ServiceRequest::Listener& listener = *this;
@@ -154,7 +154,7 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
         return operation.may_poll_again(cost);
     }
 
-    SampleOperation& operation;
+    SampleCall& operation;
     Permit count;
     Permit throttled{};
     Permit bytes{};
@@ -169,18 +169,18 @@ struct SampleOperation::Dispatched final : public detail::InBlocks,
     std::unique_ptr<Queue const> queue{};                            ///< null if not told
 };
 
-std::string const& SampleOperation::request_id() const noexcept {
+std::string const& SampleCall::request_id() const noexcept {
     static auto const& none = *new std::string;
     return dispatched_ ? dispatched_->request_id : none;
 }
 
-SampleOperation::SampleOperation(std::shared_ptr<Sampler> sampler, SampleOrder order,
-                                 Promise<SampleResponse> promise)
+SampleCall::SampleCall(std::shared_ptr<Sampler> sampler, SampleOrder order,
+                       Promise<SampleResponse> promise)
     : sampler_{std::move(sampler)}, order_{std::move(order)}, promise_{std::move(promise)} {}
 
-SampleOperation::~SampleOperation() = default;
+SampleCall::~SampleCall() = default;
 
-void SampleOperation::launch() {
+void SampleCall::launch() {
     auto& scheduler = sampler_->scheduler();
     // Weak: a cancel that is never made must not keep the operation.
     promise_.on_cancel([weak = weak_from_this(), &scheduler] {
@@ -191,7 +191,7 @@ void SampleOperation::launch() {
     scheduler.post([operation = shared_from_this()] { operation->begin(); });
 }
 
-void SampleOperation::begin() {
+void SampleCall::begin() {
     auto const* const waited = order_.extras ? order_.extras->waited.get() : nullptr;
     if (waited != nullptr) order_.extras->waited->leave();
     if (promise_.done()) return;  // cancelled before it began
@@ -221,7 +221,7 @@ void SampleOperation::begin() {
     enter_stage(sampler_->stage());
 }
 
-void SampleOperation::on_sampler(Result<void> outcome) {
+void SampleCall::on_sampler(Result<void> outcome) {
     if (!outcome) {
         if (!guard_.enter(breaker())) guard_.failed(outcome.error());
         return end(named(outcome.error()));
@@ -242,9 +242,9 @@ void SampleOperation::on_sampler(Result<void> outcome) {
     enter_stage(Stage::waiting_for_slot);
 }
 
-void SampleOperation::on_entered() { attempt(); }
+void SampleCall::on_entered() { attempt(); }
 
-void SampleOperation::attempt() {
+void SampleCall::attempt() {
     if (sampler_->core().ending()) return;
     ++attempt_;
     attempt_started_ = sampler_->scheduler().now();
@@ -260,34 +260,34 @@ void SampleOperation::attempt() {
     advance();
 }
 
-void SampleOperation::advance() {
-    auto& shared = sampler_->core();
-    if (shared.ending()) return;
-    auto const now = shared.scheduler().now();
+void SampleCall::advance() {
+    auto& core = sampler_->core();
+    if (core.ending()) return;
+    auto const now = core.scheduler().now();
     switch (step_) {
         case Step::count:
-            if (!shared.count().acquire(permit_waiter())) {
+            if (!core.count().acquire(permit_waiter())) {
                 return enter_stage(Stage::waiting_for_count);
             }
             count_granted();
             [[fallthrough]];
         case Step::throttled:
-            if (shared.gate().recent(now)) {
-                if (!shared.throttled().acquire(permit_waiter())) {
+            if (core.gate().recent(now)) {
+                if (!core.throttled().acquire(permit_waiter())) {
                     return enter_stage(Stage::throttled);
                 }
-                dispatched_->throttled = Permit{shared.throttled()};
+                dispatched_->throttled = Permit{core.throttled()};
             }
             step_ = Step::bytes;
             [[fallthrough]];
         case Step::bytes: {
             auto& cost = dispatched_->byte_cost;
             cost = order_.prompt_bytes;
-            if (shared.gate().recent(now)) cost *= recent_backoff_cost;
-            if (!shared.bytes().acquire(permit_waiter(), cost)) {
+            if (core.gate().recent(now)) cost *= recent_backoff_cost;
+            if (!core.bytes().acquire(permit_waiter(), cost)) {
                 return enter_stage(Stage::waiting_for_bytes);
             }
-            dispatched_->bytes = Permit{shared.bytes(), cost};
+            dispatched_->bytes = Permit{core.bytes(), cost};
             step_ = Step::encode;
             [[fallthrough]];
         }
@@ -296,9 +296,9 @@ void SampleOperation::advance() {
             step_ = Step::gate;
             [[fallthrough]];
         case Step::gate:
-            if (auto const closed = shared.gate().closed_until(now)) {
+            if (auto const closed = core.gate().closed_until(now)) {
                 until_ = *closed;
-                shared.scheduler().arm(*this, until_, Precision::exact);
+                core.scheduler().arm(*this, until_, Precision::exact);
                 if (stage_ != Stage::billing_pause) {
                     enter_stage(Stage::backing_off,
                                 why_ ? *why_ : "the service refused another request for load");
@@ -312,7 +312,7 @@ void SampleOperation::advance() {
     }
 }
 
-void SampleOperation::count_granted() {
+void SampleCall::count_granted() {
     auto& count = sampler_->core().count();
     if (dispatched_) {
         dispatched_->count = Permit{count};
@@ -322,27 +322,27 @@ void SampleOperation::count_granted() {
     step_ = Step::throttled;
 }
 
-void SampleOperation::on_other_permit() {
-    auto& shared = sampler_->core();
+void SampleCall::on_other_permit() {
+    auto& core = sampler_->core();
     switch (step_) {
         case Step::count:
             count_granted();
             break;
         case Step::throttled:
-            dispatched_->throttled = Permit{shared.throttled()};
+            dispatched_->throttled = Permit{core.throttled()};
             step_ = Step::bytes;
             break;
         default:
-            dispatched_->bytes = Permit{shared.bytes(), dispatched_->byte_cost};
+            dispatched_->bytes = Permit{core.bytes(), dispatched_->byte_cost};
             step_ = Step::encode;
             break;
     }
     advance();
 }
 
-bool SampleOperation::encode() {
-    auto& shared = sampler_->core();
-    auto const members = shared.members();
+bool SampleCall::encode() {
+    auto& core = sampler_->core();
+    auto const members = core.members();
     if (tail_ && tail_members_ == members) return true;
     tail_members_ = members;
     bool const stability = sampler_->record_stability_info();
@@ -363,16 +363,16 @@ bool SampleOperation::encode() {
     return false;
 }
 
-void SampleOperation::encoded(std::shared_ptr<std::string const> tail) {
+void SampleCall::encoded(std::shared_ptr<std::string const> tail) {
     if (finished_ || step_ != Step::encode) return;
     tail_ = std::move(tail);
     advance();
 }
 
-void SampleOperation::submit() {
+void SampleCall::submit() {
     if (auto const refusal = before_repeat()) return attempt_failed(named(*refusal));
-    auto& shared = sampler_->core();
-    auto order = shared.submit_order();
+    auto& core = sampler_->core();
+    auto order = core.submit_order();
     if (auto const& metadata = order_.call().metadata; !metadata.empty()) {
         auto own = *order;
         own.metadata = metadata;
@@ -383,47 +383,47 @@ void SampleOperation::submit() {
     parcel.body.head =
         std::make_shared<std::string const>(wire::encode_sample_head(sampler_->id(), seq_id_));
     parcel.body.tail = tail_;
-    dispatched_->submit_started = shared.scheduler().now();
+    dispatched_->submit_started = core.scheduler().now();
     if (dispatched_->stalled_since == TimePoint{}) {
         dispatched_->stalled_since = dispatched_->submit_started;
     }
-    dispatched_->new_call(shared.context())
+    dispatched_->new_call(core.context())
         .start(std::move(order), std::move(parcel),
                retries() ? Repeat::sample_submit : Repeat::once);
     enter_stage(Stage::submitting);
 }
 
-std::optional<CircuitBreaker> const& SampleOperation::breaker() const noexcept {
+std::optional<CircuitBreaker> const& SampleCall::breaker() const noexcept {
     auto const& own = order_.call().circuit_breaker;
     return own ? own : sampler_->plan().breaker;
 }
 
 /// Each request is one that the breaker lets through, and that `max_retries` counts.
-std::optional<Error> SampleOperation::before_repeat() {
+std::optional<Error> SampleCall::before_repeat() {
     if (auto refusal = guard_.enter(breaker())) return refusal;
     ++requests_;
     return std::nullopt;
 }
 
-RetryCount SampleOperation::count(nanoseconds took) const noexcept {
+RetryCount SampleCall::count(nanoseconds took) const noexcept {
     return {
         .attempt = attempt_, .requests = requests_, .took = took, .own_budget = own_budget_.get()};
 }
 
 /// Asked by the submit loop (R-RETRY-17, R-EXT-03).
-bool SampleOperation::may_repeat(Error const& error, RepeatCost cost) {
+bool SampleCall::may_repeat(Error const& error, RepeatCost cost) {
     guard_.failed(error);
     if (BreakerGuard::refusal(breaker())) return false;
     return RetryHandler::retryable(config(), error) && allowed(count(cost.took), cost.wait);
 }
 
-bool SampleOperation::may_poll_again(RepeatCost cost) {
+bool SampleCall::may_poll_again(RepeatCost cost) {
     auto costs = count(cost.took);
     costs.requests = 0;  // the request itself is not sent again
     return allowed(costs, cost.wait);
 }
 
-bool SampleOperation::allowed(RetryCount const& count, nanoseconds wait) {
+bool SampleCall::allowed(RetryCount const& count, nanoseconds wait) {
     auto verdict =
         RetryHandler::within_limits(config(), handler(), count, wait, sampler_->scheduler().now());
     if (verdict.retry) return true;
@@ -431,7 +431,7 @@ bool SampleOperation::allowed(RetryCount const& count, nanoseconds wait) {
     return false;
 }
 
-void SampleOperation::submitted(HttpResponse const& response) {
+void SampleCall::submitted(HttpResponse const& response) {
     // By the attempt that was accepted: the loop around it may have begun before the refusal.
     sampler_->core().gate().accepted(dispatched_->call()->sent_at());
     auto answer = wire::decode_submitted(response.body);
@@ -444,14 +444,14 @@ void SampleOperation::submitted(HttpResponse const& response) {
     if (!finished_) decoded(std::move(inlined), false);
 }
 
-void SampleOperation::submit_failed(Error const& error) {
+void SampleCall::submit_failed(Error const& error) {
     auto const status = error.http_status().value_or(0);
     if (status == 429 || status == 402) return refused(error);
-    auto& shared = sampler_->core();
+    auto& core = sampler_->core();
     bool const stability = sampler_->record_stability_info();
     if (status == 422 && tail_members_ == wire::Members::newest && names_new_member(error.body())) {
         if (fits_old_members(order_.settings->options, stability)) {
-            shared.only_old_members();
+            core.only_old_members();
             --requests_;  // it is made again for another reason than a failure
             dispatched_->drop_request();
             step_ = Step::encode;
@@ -465,14 +465,14 @@ void SampleOperation::submit_failed(Error const& error) {
 }
 
 /// 429 and 402: the attempt goes on, with the same number, once the gate opens (R-SAMP-30, 52).
-void SampleOperation::refused(Error const& error) {
-    auto& shared = sampler_->core();
-    auto const now = shared.scheduler().now();
+void SampleCall::refused(Error const& error) {
+    auto& core = sampler_->core();
+    auto const now = core.scheduler().now();
     auto const took = requests_ > 1 ? now - dispatched_->call()->sent_at() : nanoseconds::zero();
     bool const billing = error.http_status() == 402;
     if (billing) {
-        auto const verdict = shared.context().billing().on_402(now, error.what());
-        if (!verdict.line.empty()) shared.http().log(verdict.level, verdict.line);
+        auto const verdict = core.context().billing().on_402(now, error.what());
+        if (!verdict.line.empty()) core.http().log(verdict.level, verdict.line);
         if (!verdict.pause || !retries()) return attempt_failed(named(error));
     } else if (auto const report = wire::decode_queue_report(error.body())) {
         queue_reported(report->state, report->reason);
@@ -480,8 +480,8 @@ void SampleOperation::refused(Error const& error) {
     nanoseconds duration = order_.prompt_bytes <= small_prompt_bytes
                                ? nanoseconds{small_prompt_backoff}
                                : nanoseconds{large_prompt_backoff};
-    if (!billing) duration = backoff_hint(error, shared.scheduler().wall()).value_or(duration);
-    shared.gate().close(now, duration);
+    if (!billing) duration = backoff_hint(error, core.scheduler().wall()).value_or(duration);
+    core.gate().close(now, duration);
     guard_.failed(error);
     bool const listed = billing || RetryHandler::retryable(config(), error);
     bool const again =
@@ -500,7 +500,7 @@ void SampleOperation::refused(Error const& error) {
     advance();
 }
 
-void SampleOperation::accepted(wire::Submitted submitted) {
+void SampleCall::accepted(wire::Submitted submitted) {
     dispatched_->request_id = std::move(submitted.request_id);
     dispatched_->stalled_since = {};
     if (submitted.sample_sequence_ids) {
@@ -519,26 +519,26 @@ void SampleOperation::accepted(wire::Submitted submitted) {
     poll(0);
 }
 
-void SampleOperation::completed(Completed completed) { poll(completed.payload_bytes); }
+void SampleCall::completed(Completed completed) { poll(completed.payload_bytes); }
 
-void SampleOperation::poll(std::int64_t known_bytes) {
-    auto& shared = sampler_->core();
+void SampleCall::poll(std::int64_t known_bytes) {
+    auto& core = sampler_->core();
     ResultOrder order;
     order.request_id = dispatched_->request_id;
     order.request_type = "Sample";
     order.protobuf_wanted = true;
-    order.submit_roundtrip = shared.scheduler().now() - dispatched_->submit_started;
+    order.submit_roundtrip = core.scheduler().now() - dispatched_->submit_started;
     order.known_payload_bytes = known_bytes;
     if (order_.extras) {
         order.extras = std::make_shared<RequestExtras const>(
             RequestExtras{.headers = order_.headers(), .metadata = order_.call().metadata});
     }
-    auto& future = dispatched_->new_poll(shared.results());
+    auto& future = dispatched_->new_poll(core.results());
     future.start(std::move(order));
     enter_stage(Stage::polling);
 }
 
-void SampleOperation::queue_reported(QueueState state, std::string const& reason) {
+void SampleCall::queue_reported(QueueState state, std::string const& reason) {
     QueueStateEvent told;
     told.state = state;
     told.reason = sampler_->reason_for(state, reason);
@@ -556,12 +556,12 @@ void SampleOperation::queue_reported(QueueState state, std::string const& reason
     if (sampler_->observed()) sampler_->tell(&Observer::on_queue_state, std::move(told));
 }
 
-void SampleOperation::retrieved(RetrievedResult result) {
+void SampleCall::retrieved(RetrievedResult result) {
     if (auto* const completions = sampler_->completions()) completions->retrieved(request_id());
     decode(std::move(result));
 }
 
-void SampleOperation::decode(RetrievedResult result) {
+void SampleCall::decode(RetrievedResult result) {
     if (result.size <= (result.protobuf ? decode_on_loop_bytes : decode_json_on_loop_bytes)) {
         auto response = decode_body(result.view(), result.protobuf);
         sampler_->core().http().give_text(std::move(result.body));
@@ -582,11 +582,11 @@ void SampleOperation::decode(RetrievedResult result) {
 }
 
 /// What was to be written or read elsewhere was not.
-void SampleOperation::not_done(Error const& error) {
+void SampleCall::not_done(Error const& error) {
     if (!finished_) attempt_failed(named(error));
 }
 
-void SampleOperation::decoded(Result<SampleResponse> response, bool protobuf) {
+void SampleCall::decoded(Result<SampleResponse> response, bool protobuf) {
     if (response) {
         auto const length = order_.prompt_length;
         auto completed =
@@ -613,7 +613,7 @@ void SampleOperation::decoded(Result<SampleResponse> response, bool protobuf) {
     end(*std::move(response));
 }
 
-void SampleOperation::attempt_failed(Error error) {
+void SampleCall::attempt_failed(Error error) {
     auto const keep_alive = shared_from_this();
     guard_.failed(error);
     if (auto* const completions = sampler_->completions(); completions != nullptr && dispatched_ &&
@@ -664,7 +664,7 @@ void SampleOperation::attempt_failed(Error error) {
     enter_stage(Stage::waiting_to_retry, error.what());
 }
 
-RetryVerdict SampleOperation::judge(Error& error) {
+RetryVerdict SampleCall::judge(Error& error) {
     if (auto const denied = std::move(denied_)) return *denied;
     if (auto const refusal = BreakerGuard::refusal(breaker());
         refusal && error.kind() != ErrorKind::circuit_open &&
@@ -674,12 +674,12 @@ RetryVerdict SampleOperation::judge(Error& error) {
     return handler()->judge(config(), error, count({}), sampler_->core().chance());
 }
 
-void SampleOperation::on_time() {
+void SampleCall::on_time() {
     if (stage_ == Stage::waiting_to_retry) return attempt();
     advance();  // the gate, which may have moved
 }
 
-void SampleOperation::on_stuck(std::chrono::milliseconds progress_timeout) {
+void SampleCall::on_stuck(std::chrono::milliseconds progress_timeout) {
     auto const seconds = std::chrono::duration_cast<std::chrono::seconds>(progress_timeout).count();
     end_by_time(Error{
         {.kind = ErrorKind::connection,
@@ -693,7 +693,7 @@ void SampleOperation::on_stuck(std::chrono::milliseconds progress_timeout) {
          .attempts = static_cast<int>(requests_)}});
 }
 
-void SampleOperation::out_of_time() {
+void SampleCall::out_of_time() {
     auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_->at - started_);
     auto const standing = status(sampler_->scheduler().now());
     end_by_time(
@@ -707,13 +707,13 @@ void SampleOperation::out_of_time() {
 }
 
 /// Counts as a failure of the service if nothing else held it up (R-EXT-03).
-void SampleOperation::end_by_time(Error const& error) {
+void SampleCall::end_by_time(Error const& error) {
     bool const beginning = attempt_ == 0;
     if (waits_for_service() && !(beginning && guard_.enter(breaker()))) guard_.failed(error);
     end(error);
 }
 
-bool SampleOperation::waits_for_service() const noexcept {
+bool SampleCall::waits_for_service() const noexcept {
     if (attempt_ == 0) return sampler_->waits_for_service();
     if (!dispatched_) return false;
     if (auto const* const call = dispatched_->call()) return call->waits_for_service();
@@ -723,12 +723,12 @@ bool SampleOperation::waits_for_service() const noexcept {
     return completions != nullptr && completions->failing();
 }
 
-void SampleOperation::stop() noexcept {
+void SampleCall::stop() noexcept {
     if (finished_) return;
     end(detail::cancelled_error());
 }
 
-void SampleOperation::on_close() noexcept {
+void SampleCall::on_close() noexcept {
     if (finished_) return;
     end(Error{{.kind = ErrorKind::cancelled,
                .message =
@@ -738,7 +738,7 @@ void SampleOperation::on_close() noexcept {
                .attempts = static_cast<int>(requests_)}});
 }
 
-void SampleOperation::release_permits() {
+void SampleCall::release_permits() {
     if (!dispatched_) return;
     // R-SAMP-11: in reverse order.
     dispatched_->bytes.release();
@@ -746,7 +746,7 @@ void SampleOperation::release_permits() {
     dispatched_->count.release();
 }
 
-void SampleOperation::drop_attempt() noexcept {
+void SampleCall::drop_attempt() noexcept {
     sampler_->scheduler().disarm(*this);
     if (!waits()) permit_waiter().stop_waiting();  // for a permit of dispatch
     if (!dispatched_) return;
@@ -755,7 +755,7 @@ void SampleOperation::drop_attempt() noexcept {
     dispatched_->sequence_ids.reset();
 }
 
-void SampleOperation::end(Result<SampleResponse> result) {
+void SampleCall::end(Result<SampleResponse> result) {
     auto keep_alive = std::move(self_);
     finished_ = true;
     // Accepted, and given up: the server may stop too (R-SAMP-42).
@@ -784,13 +784,13 @@ void SampleOperation::end(Result<SampleResponse> result) {
     }
 }
 
-void SampleOperation::enter_stage(Stage stage, std::string why) {
+void SampleCall::enter_stage(Stage stage, std::string why) {
     stage_ = stage;
     why_ = why.empty() ? nullptr : std::make_unique<std::string const>(std::move(why));
     on_standing();
 }
 
-void SampleOperation::on_standing() {
+void SampleCall::on_standing() {
     auto const stage = shown();
     if (shown_ == stage) return;
     shown_ = stage;
@@ -800,7 +800,7 @@ void SampleOperation::on_standing() {
     sampler_->core().tell_stage(status(now), sampler_->metadata(order_.call().metadata));
 }
 
-Stage SampleOperation::shown() const noexcept {
+Stage SampleCall::shown() const noexcept {
     switch (stage_) {
         case Stage::starting:
         case Stage::creating_sampler:
@@ -818,7 +818,7 @@ Stage SampleOperation::shown() const noexcept {
     return poll != nullptr ? stage_of(*poll) : Stage::polling;
 }
 
-OperationStatus SampleOperation::status(TimePoint now) const {
+OperationStatus SampleCall::status(TimePoint now) const {
     OperationStatus status;
     status.id = id_;
     status.operation = order_.operation;
@@ -839,7 +839,7 @@ OperationStatus SampleOperation::status(TimePoint now) const {
     if (handler() != nullptr) {
         if (auto const stuck = handler()->stuck_at()) status.gives_up_in = *stuck - now;
     }
-    auto& shared = sampler_->core();
+    auto& core = sampler_->core();
     switch (stage_) {
         case Stage::starting:
         case Stage::creating_sampler:
@@ -854,12 +854,12 @@ OperationStatus SampleOperation::status(TimePoint now) const {
                 "allows";
             break;
         case Stage::waiting_for_count:
-            status.why = std::to_string(shared.count().in_use()) +
+            status.why = std::to_string(core.count().in_use()) +
                          " samples are being submitted (DispatchLimits::count)";
             break;
         case Stage::throttled:
             status.why = "after a refusal for load only " +
-                         std::to_string(shared.throttled().in_use()) +
+                         std::to_string(core.throttled().in_use()) +
                          " are submitted at a time (DispatchLimits::throttled)";
             break;
         case Stage::waiting_for_bytes:
@@ -894,7 +894,7 @@ OperationStatus SampleOperation::status(TimePoint now) const {
             break;
         case Stage::polling:
             if (auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr) {
-                describe(status, *poll, shared.http(), now);
+                describe(status, *poll, core.http(), now);
             }
             break;
         default:
@@ -903,7 +903,7 @@ OperationStatus SampleOperation::status(TimePoint now) const {
     return status;
 }
 
-Error SampleOperation::named(Error const& error) const {
+Error SampleCall::named(Error const& error) const {
     auto details = error.details();
     details.message = with_operation(order_.operation, details.message);
     if (details.request_id.empty()) details.request_id = request_id();
@@ -911,14 +911,12 @@ Error SampleOperation::named(Error const& error) const {
     return Error{std::move(details)};
 }
 
-void SampleOperation::log_progress(std::string line) {
-    sampler_->log(LogLevel::debug, std::move(line));
-}
+void SampleCall::log_progress(std::string line) { sampler_->log(LogLevel::debug, std::move(line)); }
 
-bool SampleOperation::logs_progress() const noexcept { return sampler_->logs(LogLevel::debug); }
+bool SampleCall::logs_progress() const noexcept { return sampler_->logs(LogLevel::debug); }
 
 /// R-RETRY-40.
-void SampleOperation::report_attempt(Error const& error, bool retry) const {
+void SampleCall::report_attempt(Error const& error, bool retry) const {
     auto* const telemetry = sampler_->telemetry();
     if (telemetry == nullptr) return;
     auto const user = find_user_error(error).has_value();
@@ -949,7 +947,7 @@ void SampleOperation::report_attempt(Error const& error, bool retry) const {
 }
 
 template <class Event>
-Event SampleOperation::event() const {
+Event SampleCall::event() const {
     Event event;
     event.id = id_;
     event.operation = order_.operation;
