@@ -66,10 +66,11 @@ void RecoveryCore::call_back(std::shared_ptr<RecoveryCore const> const& self, Fn
         try {
             fn(self->policy);
         } catch (std::exception const& e) {
-            self->log(LogLevel::error, std::string{"a callback of recovery threw: "} + e.what());
+            self->sessionless->http().log(LogLevel::error,
+                                          std::string{"a callback of recovery threw: "} + e.what());
         } catch (...) {
-            self->log(LogLevel::error,
-                      "a callback of recovery threw something that is no exception");
+            self->sessionless->http().log(
+                LogLevel::error, "a callback of recovery threw something that is no exception");
         }
     });
 }
@@ -166,9 +167,9 @@ void RecoverCall::follow(service::RecoveryMachine::Action action) {
         auto failed = event(RecoveryEvent::Kind::failed);
         failed.delay = wait->delay;
         failed.error = last_ = wait->error;
-        core_->log(LogLevel::warning, name() + ": run " + order_.run_id + ", attempt " +
-                                          std::to_string(machine_.attempt()) +
-                                          " failed: " + last_->what());
+        core().http().log(LogLevel::warning, name() + ": run " + order_.run_id + ", attempt " +
+                                                 std::to_string(machine_.attempt()) +
+                                                 " failed: " + last_->what());
         core_->tell(std::move(failed));
         until_ = scheduler().now() + wait->delay;
         scheduler().arm(alarm_, until_, Precision::exact);
@@ -197,8 +198,9 @@ void RecoverCall::created(Result<TrainingClient> client) {
         told.new_run_id = recovery.client.model_id();
         core_->tell(std::move(told));
     }
-    core_->log(LogLevel::info, name() + ": run " + order_.run_id + " goes on as " +
-                                   recovery.client.model_id() + ", from " + recovery.checkpoint);
+    core().http().log(LogLevel::info, name() + ": run " + order_.run_id + " goes on as " +
+                                          recovery.client.model_id() + ", from " +
+                                          recovery.checkpoint);
     if (core_->policy.on_recovery) {
         core_->call_back(
             core_, [recovery](RecoveryPolicy const& policy) { policy.on_recovery(recovery); });
@@ -217,7 +219,8 @@ void RecoverCall::give_up(Error const& error) {
                       std::to_string(machine_.attempt()) + ": " + details.message;
     details.stopped = RetryEnd::attempts_spent;
     Error const reason{std::move(details)};
-    core_->log(LogLevel::debug, reason.what());  // the caller is told by the future
+    core().http().log(LogLevel::debug,
+                      reason.what());  // the caller is told by the future
     auto exhausted = event(RecoveryEvent::Kind::exhausted);
     exhausted.error = reason;
     core_->tell(std::move(exhausted));
@@ -353,7 +356,8 @@ void WatchCall::answered_with(Result<wire::TrainingRun> run) {
     event.kind = RecoveryEvent::Kind::detected;
     event.run_id = run_id_;
     event.checkpoint = recover.checkpoint.value_or("");
-    core_->log(LogLevel::warning, name() + ": the server has lost the state of run " + run_id_);
+    core().http().log(LogLevel::warning,
+                      name() + ": the server has lost the state of run " + run_id_);
     core_->tell(std::move(event));
     auto const keep_alive = shared_from_this();
     drop();

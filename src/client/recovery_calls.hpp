@@ -38,9 +38,6 @@ public:
     service::RecoveryRules const rules;
     [[nodiscard]] Scheduler& scheduler() const noexcept { return sessionless->scheduler(); }
     void tell(RecoveryEvent event) const;
-    void log(LogLevel level, std::string const& line) const {
-        sessionless->http().log(level, line);
-    }
     /// Calls `fn(policy)` on the callback executor.
     template <class Fn>
     void call_back(std::shared_ptr<RecoveryCore const> const& self, Fn fn) const;

@@ -331,7 +331,7 @@ Future<SamplerStats> SamplingClient::stats() const {
             stats.processed = known.processed;
             stats.retries = known.retries;
             stats.errors = std::move(known.errors);
-            stats.since_progress = ready.scheduler().now() - known.last_progress;
+            stats.since_progress = ready.core().scheduler().now() - known.last_progress;
         }
         return stats;
     });

@@ -16,6 +16,7 @@ target_sources(tinkxx PRIVATE
     service/core/client_core.cpp
     service/core/encoding_choice.cpp
     service/core/pending_bound.cpp
+    service/core/pending_call.cpp
     service/core/stall_reporter.cpp
     service/http/deprecation_notes.cpp
     service/http/http_call.cpp
@@ -48,8 +49,9 @@ target_sources(tinkxx PRIVATE
     service/retry/retry_config.cpp
     service/retry/retry_handler.cpp
     service/retry/user_error.cpp
-    service/sampling/place_wait.cpp
     service/sampling/sample_call.cpp
+    service/sampling/sample_dispatch.cpp
+    service/sampling/sample_status.cpp
     service/sampling/sampler.cpp
     service/sampling/sampler_handle.cpp
     service/session/heartbeat.cpp

@@ -10,60 +10,31 @@ CloseCall::CloseCall(std::shared_ptr<ClientCore> core, std::optional<Finish> fin
                      Promise<void> promise)
     : core_{std::move(core)}, finish_{std::move(finish)}, promise_{std::move(promise)} {}
 
-CloseCall::~CloseCall() { core_->pending().remove(*this); }
-
-void CloseCall::launch() {
-    core_->scheduler().post([self = shared_from_this()] { self->begin(); });
-}
-
 void CloseCall::begin() {
-    auto& scheduler = core_->scheduler();
-    started_ = scheduler.now();
-    id_ = core_->pending().next_id();
-    core_->pending().add(*this);
-    if (auto const limit = core_->settings().deadline; limit.count() > 0) {
-        ends_ = started_ + limit;
-        scheduler.arm(deadline_, ends_, Precision::coarse);
-    }
-    core_->session().close(std::move(finish_), [self = shared_from_this()](Result<void> outcome) {
-        self->over(std::move(outcome));
+    auto self = std::static_pointer_cast<CloseCall>(shared_from_this());
+    core_->session().close(std::move(finish_), [self](Result<void> outcome) {
+        self->leave();
+        self->promise_.set_result(std::move(outcome));
     });
-    if (core_->wants_stages() && !promise_.done()) core_->tell_stage(status(started_), {});
+    if (!answered()) look();
+    hand_over();
 }
 
-void CloseCall::over(Result<void> outcome) {
-    core_->pending().remove(*this);
-    core_->scheduler().disarm(deadline_);
-    promise_.set_result(std::move(outcome));
+void CloseCall::fail(Error error) {
+    leave();
+    answer(std::move(error));
 }
 
-/// The caller waits no longer; the close goes on.
-void CloseCall::out_of_time() {
-    auto const standing = status(core_->scheduler().now());
-    core_->pending().remove(*this);
-    promise_.set_error(
-        Error{{.kind = ErrorKind::timeout,
-               .message = "close: not done within its deadline of " +
-                          std::to_string(core_->settings().deadline.count()) +
-                          " ms, and goes on by itself; it was " + to_string(standing),
-               .stopped = RetryEnd::cancelled}});
+ErrorDetails CloseCall::late_error(std::string const& limit, std::string const& standing) const {
+    return {.kind = ErrorKind::timeout,
+            .message = "close: " + limit + ", and goes on by itself; it was " + standing,
+            .stopped = RetryEnd::cancelled};
 }
 
-OperationStatus CloseCall::status(TimePoint now) const {
-    OperationStatus status;
-    status.id = id_;
-    status.operation = "close";
-    status.stage = Stage::closing;
-    status.age = status.in_stage = now - started_;
+void CloseCall::fill(OperationStatus& status, TimePoint now) const {
     status.why = core_->session().standing();
     if (auto const until = core_->session().until()) status.ends_in = *until - now;
-    if (deadline_.armed()) status.deadline_in = ends_ - now;
-    if (auto const call = core_->session().call_standing()) {
-        describe_stall(status, *call, now);
-    }
-    return status;
+    if (auto const call = core_->session().call_standing()) describe_stall(status, *call, now);
 }
-
-void CloseCall::on_close() noexcept { core_->pending().add(*this); }
 
 }  // namespace tinkxx::service

@@ -2,41 +2,46 @@
 
 #include <tinkxx/future.hpp>
 
-#include "service/common/alarm.hpp"
 #include "service/core/client_core.hpp"
+#include "service/core/pending_call.hpp"
 
-#include <cstdint>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace tinkxx::service {
 
-/// One `ServiceClient::close`, which others can see while it is under way. Made on the caller's
-/// thread, then lives on the loop; the session holds it until it is over.
-class CloseCall final : public std::enable_shared_from_this<CloseCall>, private PendingEntry {
+/// One `ServiceClient::close`, which others can see while it is under way. The session holds it
+/// until it is over.
+class CloseCall final : public PendingCall {
 public:
     CloseCall(std::shared_ptr<ClientCore> core, std::optional<Finish> finish,
               Promise<void> promise);
-    ~CloseCall() override;
-
-    /// Goes to the loop. Any thread, once.
-    void launch();
+    ~CloseCall() override { unlist(); }
 
 private:
-    void begin();
-    void over(Result<void> outcome);
-    void out_of_time();
-    OperationStatus status(TimePoint now) const override;
-    void on_close() noexcept override;
+    ClientCore& core() const noexcept override { return *core_; }
+    std::string_view call_name() const noexcept override { return "close"; }
+    std::chrono::milliseconds limit() const noexcept override { return core_->settings().deadline; }
+    Metadata told_metadata() const override { return {}; }
+    Stage shown() const noexcept override { return Stage::closing; }
+    void fill(OperationStatus& status, TimePoint now) const override;
+    /// Also if nobody waits for it, or the client was closed before.
+    bool admitted() override { return true; }
+    void begin() override;
+    bool answered() const override { return promise_.done(); }
+    void answer(Error error) override { promise_.set_error(std::move(error)); }
+    /// The caller waits no longer; the close goes on.
+    void fail(Error error) override;
+    void stop() noexcept override {}
+    ErrorDetails late_error(std::string const& limit, std::string const& standing) const override;
+    void on_close() noexcept override { list(); }
 
     std::shared_ptr<ClientCore> const core_;
     std::optional<Finish> finish_;
     Promise<void> promise_;
-    Alarm<CloseCall> deadline_{*this, &CloseCall::out_of_time};
-    std::uint64_t id_{0};
-    TimePoint started_{};
-    TimePoint ends_{};
 };
 
 }  // namespace tinkxx::service

@@ -65,6 +65,9 @@ ClientCore::Limits::Limits(ClientCore& core, Session& session)
 
 ClientCore::ClientCore(std::shared_ptr<Session> session, CoreSettings settings)
     : session_{std::move(session)},
+      http_{session_->http()},
+      context_{session_->context()},
+      scheduler_{http_.scheduler()},
       settings_{std::move(settings)},
       bound_{PendingBound::make(settings_.max_pending, settings_.when_full)},
       wants_stages_{

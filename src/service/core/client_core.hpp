@@ -61,7 +61,7 @@ struct CoreSettings {
     std::optional<bool> repeat_steps{};
     /// Whether training data are looked at before they are sent.
     bool check_data{true};
-    /// Numbers the operations. Empty: by itself.
+    /// Numbers the calls. Empty: by itself.
     PendingList::Ids ids{};
     /// Kept as long as a handle or a call needs what is made with these settings. Empty: it ends
     /// when others let go of it.
@@ -91,17 +91,14 @@ public:
     /// Any thread.
 
     [[nodiscard]] Session& session() const noexcept { return *session_; }
-    [[nodiscard]] std::shared_ptr<Session> const& session_handle() const noexcept {
-        return session_;
-    }
-    [[nodiscard]] HttpContext& http() const noexcept { return session_->http(); }
-    [[nodiscard]] ServiceContext& context() const noexcept { return session_->context(); }
-    [[nodiscard]] Scheduler& scheduler() const noexcept { return http().scheduler(); }
+    [[nodiscard]] HttpContext& http() const noexcept { return http_; }
+    [[nodiscard]] ServiceContext& context() const noexcept { return context_; }
+    [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
     [[nodiscard]] CoreSettings const& settings() const noexcept { return settings_; }
     [[nodiscard]] PendingList& pending() noexcept { return pending_; }
     /// Any thread.
     [[nodiscard]] PendingBound& bound() const noexcept { return *bound_; }
-    /// Whether an observer wants to know each step of each operation. Any thread.
+    /// Whether an observer wants to know each step of each call. Any thread.
     [[nodiscard]] bool wants_stages() const noexcept { return wants_stages_; }
     /// Tells observers, if they want to know. `call` is the metadata of the call.
     void tell_stage(OperationStatus const& standing, Metadata call) const;
@@ -144,12 +141,8 @@ public:
     [[nodiscard]] wire::Members members() const noexcept { return members_; }
     void only_old_members();
 
-    /// The operations under way are being ended, one after the other: none goes on.
+    /// The calls under way are being ended, one after the other: none goes on.
     [[nodiscard]] bool ending() const noexcept { return ending_; }
-    /// Why no operation can begin any more, or nothing.
-    [[nodiscard]] std::optional<Error> refusal(std::string_view operation) const {
-        return session_->refusal(operation);
-    }
     [[nodiscard]] ServiceStatus status();
 
 private:
@@ -184,6 +177,10 @@ private:
     void warn(std::string const& line) override;
 
     std::shared_ptr<Session> const session_;
+    // Of the session: what every call needs.
+    HttpContext& http_;
+    ServiceContext& context_;
+    Scheduler& scheduler_;
     CoreSettings const settings_;
     std::shared_ptr<PendingBound> const bound_;
     bool const wants_stages_;

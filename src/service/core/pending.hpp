@@ -13,7 +13,8 @@
 
 namespace tinkxx::service {
 
-/// An operation that can be asked where it stands, and told to end. Loop thread only.
+/// What is listed among the pending: it can be asked where it stands, and told to end. Loop thread
+/// only.
 class PendingEntry {
 public:
     PendingEntry() noexcept = default;
@@ -21,8 +22,8 @@ public:
     PendingEntry& operator=(PendingEntry const&) = delete;
 
     [[nodiscard]] virtual OperationStatus status(TimePoint now) const = 0;
-    /// Its client is closing, and has taken it from the list. Ends the operation, and may destroy
-    /// it; the close itself goes back to the list.
+    /// Its client is closing, and has taken it from the list. Ends it, and may destroy it; the
+    /// close itself goes back to the list.
     virtual void on_close() noexcept = 0;
     /// It goes on until it is ended, so that nobody waits for it: not worth a report.
     [[nodiscard]] virtual bool background() const noexcept { return false; }
@@ -35,19 +36,19 @@ private:
     base::ListLinks<PendingEntry> links_{};
 };
 
-/// The operations of one client that are under way, oldest first. Loop thread only.
+/// The calls of one client that are under way, oldest first. Loop thread only.
 class PendingList {
 public:
-    /// The number that was given last; shared by lists whose operations are shown together.
+    /// The number that was given last; shared by lists whose calls are shown together.
     using Ids = std::shared_ptr<std::uint64_t>;
 
     explicit PendingList(Ids ids)
         : ids_{ids ? std::move(ids) : std::make_shared<std::uint64_t>()} {}
 
-    /// Called whenever an operation comes while there is none.
+    /// Called whenever a call comes while there is none.
     void on_first(Task task) { on_first_ = std::move(task); }
-    void add(PendingEntry& operation) {
-        list_.push_back(operation);
+    void add(PendingEntry& call) {
+        list_.push_back(call);
         if (on_first_ && list_.size() == 1) on_first_();
     }
     /// Those that somebody waits for: the first, null if there is none, and how many there are.
@@ -81,8 +82,8 @@ public:
         return longest;
     }
     /// Harmless if it is not in the list.
-    void remove(PendingEntry& operation) noexcept {
-        if (operation.links_.linked()) list_.erase(operation);
+    void remove(PendingEntry& call) noexcept {
+        if (call.links_.linked()) list_.erase(call);
     }
     [[nodiscard]] std::uint64_t next_id() noexcept { return ++*ids_; }
     [[nodiscard]] std::size_t size() const noexcept { return list_.size(); }

@@ -2,20 +2,20 @@
 
 #include <tinkxx/future.hpp>
 
-#include "service/common/alarm.hpp"
 #include "service/core/client_core.hpp"
+#include "service/core/pending_call.hpp"
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace tinkxx::service {
 
 /// A sample whose caller is blocked until there is a place for it (`ClientOptions::max_pending`),
-/// as others see it. Made on the caller's thread, then for the loop thread only.
-class PlaceWait final : public std::enable_shared_from_this<PlaceWait>, private PendingEntry {
+/// as others see it.
+class PlaceWait final : public PendingCall {
 public:
     /// What ends the wait; done if it is over.
     using Turn = std::shared_ptr<Promise<void>>;
@@ -28,40 +28,57 @@ public:
           metadata_{std::move(metadata)},
           turn_{std::move(turn)} {}
 
-    /// Goes to the loop. Any thread, once.
-    void launch() {
-        core_->scheduler().post([self = shared_from_this()] { self->begin(); });
-    }
     /// Nothing came of the sample. Any thread, once.
     void give_up() {
-        core_->scheduler().post([self = shared_from_this()] { self->leave(); });
+        auto self = std::static_pointer_cast<PlaceWait>(shared_from_this());
+        core_->scheduler().post([self = std::move(self)] { self->leave(); });
     }
-
     /// The sample begins, and is listed in its place.
-    void leave() noexcept {
-        core_->scheduler().disarm(deadline_);
-        core_->pending().remove(*this);
-        self_.reset();
-    }
-    [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
-    [[nodiscard]] TimePoint started() const noexcept { return started_; }
+    using PendingCall::leave;
 
 private:
-    void begin();
-    void out_of_time();
-    OperationStatus status(TimePoint now) const override;
-    void on_close() noexcept override;
+    ClientCore& core() const noexcept override { return *core_; }
+    std::string_view call_name() const noexcept override { return operation_; }
+    std::chrono::milliseconds limit() const noexcept override { return limit_; }
+    Metadata told_metadata() const override { return metadata_; }
+    Stage shown() const noexcept override { return Stage::waiting_for_place; }
+    void fill(OperationStatus& status, TimePoint /*now*/) const override {
+        status.why = "ClientOptions::max_pending samples are pending; its caller is blocked";
+    }
+    /// The sample needs its number also if it was served meanwhile.
+    bool admitted() override {
+        number();
+        return !answered();
+    }
+    void begin() override {
+        core_->attach();
+        look();
+    }
+    bool answered() const override { return turn_->done(); }
+    void answer(Error error) override { turn_->set_error(std::move(error)); }
+    void fail(Error error) override {
+        answer(std::move(error));
+        leave();
+    }
+    void stop() noexcept override {}
+    // Whoever is blocked adds the name of the call.
+    ErrorDetails late_error(std::string const& limit, std::string const& standing) const override {
+        return {.kind = ErrorKind::timeout,
+                .message = limit + "; it was " + standing,
+                .retryable = true,
+                .stopped = RetryEnd::cancelled};
+    }
+    ErrorDetails closed_error() const override {
+        return {.kind = ErrorKind::cancelled,
+                .message = "the client was closed while it waited for a place",
+                .stopped = RetryEnd::cancelled};
+    }
 
     std::shared_ptr<ClientCore> const core_;
     std::string const operation_;
     std::chrono::milliseconds const limit_;
     Metadata const metadata_;
     Turn const turn_;
-    Alarm<PlaceWait> deadline_{*this, &PlaceWait::out_of_time};
-    TimePoint ends_{};
-    std::shared_ptr<PlaceWait> self_{};  // while it is listed
-    std::uint64_t id_{0};
-    TimePoint started_{};
 };
 
 }  // namespace tinkxx::service

@@ -1,15 +1,10 @@
 #include "service/sampling/sample_call.hpp"
 
-#include "base/prefetch.hpp"
-#include "service/requests/service_request.hpp"
-#include "service/results/completion_poll.hpp"
-#include "service/results/standing.hpp"
 #include "service/retry/user_error.hpp"
+#include "service/sampling/dispatched_sample.hpp"
 #include "service/telemetry/error_text.hpp"
 #include "service/text/retry_after.hpp"
 #include "wire/future.hpp"
-
-#include <tinkxx/detail/blocks.hpp>
 
 #include <boost/json/object.hpp>
 
@@ -28,8 +23,6 @@ using std::chrono::nanoseconds;
 constexpr std::int64_t small_prompt_bytes = std::int64_t{128} * 1024;
 constexpr std::chrono::seconds small_prompt_backoff{1};
 constexpr std::chrono::seconds large_prompt_backoff{5};
-// R-SAMP-24: a request counts for so many while the server is short of breath.
-constexpr std::int64_t recent_backoff_cost = 20;
 
 // Longer ones are written, or read, where they do not keep the loop from others.
 constexpr std::int64_t encode_on_loop_bytes = std::int64_t{32} * 1024;
@@ -99,76 +92,6 @@ Headers const& SampleOrder::headers() const noexcept {
     return extras ? extras->headers : none;
 }
 
-struct SampleCall::Dispatched final : public detail::InBlocks,
-                                      private ServiceRequest::Listener,
-                                      private ResultPoll::Listener {
-    class Completion final : public CompletionWaiter {
-    public:
-        explicit Completion(SampleCall& operation) noexcept : operation_{operation} {}
-
-    private:
-        void on_completion(Completed completed) override { operation_.completed(completed); }
-        SampleCall& operation_;
-    };
-    /// What the service said about its queue.
-    struct Queue {
-        QueueState state{};
-        std::string reason{};
-
-        bool operator==(Queue const&) const = default;
-    };
-
-    Dispatched(SampleCall& owner, CountLimit& limit) : operation{owner}, count{limit} {}
-
-    ServiceRequest& new_call(ServiceContext& context) {
-        ServiceRequest::Listener& listener = *this;
-        return request.emplace<ServiceRequest>(context, listener);
-    }
-    ResultPoll& new_poll(ResultSurroundings const& around) {
-        ResultPoll::Listener& listener = *this;
-        return request.emplace<ResultPoll>(around, listener);
-    }
-    [[nodiscard]] ServiceRequest* call() noexcept { return std::get_if<ServiceRequest>(&request); }
-    [[nodiscard]] ResultPoll* poll() noexcept { return std::get_if<ResultPoll>(&request); }
-    void drop_request() noexcept { request.emplace<std::monostate>(); }
-    [[nodiscard]] CompletionWaiter& new_completion() {
-        return request.emplace<Completion>(operation);
-    }
-
-    void on_response(HttpResponse response) override { operation.submitted(response); }
-    void on_error(Error error) override {
-        if (poll() != nullptr) return operation.attempt_failed(operation.named(error));
-        operation.submit_failed(error);
-    }
-    void on_result(RetrievedResult result) override { operation.retrieved(std::move(result)); }
-    void on_queue_state(QueueState state, std::string const& reason) override {
-        operation.queue_reported(state, reason);
-    }
-    void on_standing() override { operation.on_standing(); }
-    void on_coming() const noexcept override { base::prefetch(&operation, sizeof operation); }
-    bool may_repeat(Error const& error, RepeatCost cost) override {
-        return operation.may_repeat(error, cost);
-    }
-    std::optional<Error> before_repeat() override { return operation.before_repeat(); }
-    bool may_poll_again(Error const& /*error*/, RepeatCost cost) override {
-        return operation.may_poll_again(cost);
-    }
-
-    SampleCall& operation;
-    Permit count;
-    Permit throttled{};
-    Permit bytes{};
-    std::int64_t byte_cost{0};
-    std::string request_id{};  // a poll points to it
-    /// The submit, then the wait for completion if there is one, then the poll for the result.
-    std::variant<std::monostate, ServiceRequest, Completion, ResultPoll> request{};
-    TimePoint submit_started{};
-    /// Since when no submit was accepted; `{}` if the last one was, or there was none.
-    TimePoint stalled_since{};
-    std::unique_ptr<std::vector<std::string> const> sequence_ids{};  ///< null if not told
-    std::unique_ptr<Queue const> queue{};                            ///< null if not told
-};
-
 std::string const& SampleCall::request_id() const noexcept {
     static auto const& none = *new std::string;
     return dispatched_ ? dispatched_->request_id : none;
@@ -180,37 +103,29 @@ SampleCall::SampleCall(std::shared_ptr<Sampler> sampler, SampleOrder order,
 
 SampleCall::~SampleCall() = default;
 
+std::shared_ptr<SampleCall> SampleCall::self() {
+    return std::static_pointer_cast<SampleCall>(shared_from_this());
+}
+
 void SampleCall::launch() {
-    auto& scheduler = sampler_->scheduler();
-    // Weak: a cancel that is never made must not keep the operation.
-    promise_.on_cancel([weak = weak_from_this(), &scheduler] {
-        scheduler.post([weak] {
-            if (auto const operation = weak.lock()) operation->stop();
-        });
-    });
-    scheduler.post([operation = shared_from_this()] { operation->begin(); });
+    promise_.on_cancel(canceller());
+    PendingCall::launch();
+}
+
+std::chrono::milliseconds SampleCall::limit() const noexcept {
+    auto const own = order_.call().deadline;
+    return own.count() > 0 ? own : core().settings().deadline;
+}
+
+bool SampleCall::admitted() {
+    auto const* const waited = order_.extras ? order_.extras->waited.get() : nullptr;
+    if (waited != nullptr) order_.extras->waited->leave();
+    if (!PendingCall::admitted()) return false;
+    if (waited != nullptr) take_over(*waited);
+    return true;
 }
 
 void SampleCall::begin() {
-    auto const* const waited = order_.extras ? order_.extras->waited.get() : nullptr;
-    if (waited != nullptr) order_.extras->waited->leave();
-    if (promise_.done()) return;  // cancelled before it began
-    if (auto refusal = sampler_->refusal(order_.operation)) {
-        promise_.set_error(*std::move(refusal));
-        return;
-    }
-    self_ = shared_from_this();
-    auto& scheduler = sampler_->scheduler();
-    started_ = shown_since_ = scheduler.now();
-    if (waited != nullptr) started_ = waited->started();
-    id_ = waited != nullptr ? waited->id() : sampler_->pending().next_id();
-    sampler_->pending().add(*this);
-    auto const limit =
-        order_.call().deadline.count() > 0 ? order_.call().deadline : sampler_->deadline();
-    if (limit.count() > 0) {
-        deadline_ = std::make_unique<Deadline>(*this, started_ + limit);
-        scheduler.arm(*deadline_, deadline_->at, Precision::coarse);
-    }
     if (auto const refusal = BreakerGuard::refusal(breaker())) {
         auto const settings = sampler_->config_for(order_.call().retry);
         bool const waits =
@@ -245,104 +160,75 @@ void SampleCall::on_sampler(Result<void> outcome) {
 void SampleCall::on_entered() { attempt(); }
 
 void SampleCall::attempt() {
-    if (sampler_->core().ending()) return;
+    if (core().ending()) return;
     ++attempt_;
-    attempt_started_ = sampler_->scheduler().now();
+    attempt_started_ = scheduler().now();
     if (handler() != nullptr) handler()->progress(*this);
-    if (sampler_->observed()) {
-        sampler_->tell(&Observer::on_attempt_start, event<AttemptStartEvent>());
+    if (http().observed()) {
+        http().tell(&Observer::on_attempt_start, event<AttemptStartEvent>());
     }
     if (auto const refusal = BreakerGuard::refusal(breaker())) {
         return attempt_failed(named(*refusal));
     }
     seq_id_ = sampler_->next_seq_id();  // R-SAMP-04: before any waiting
-    step_ = Step::count;
+    dispatch_.restart();
     advance();
 }
 
+DispatchPath SampleCall::path() const noexcept {
+    auto& core = this->core();
+    return {core.count(), core.throttled(), core.bytes(), core.gate()};
+}
+
+DispatchPermits* SampleCall::permits() noexcept {
+    return dispatched_ ? &dispatched_->permits : nullptr;
+}
+
+void SampleCall::hold() {
+    if (!dispatched_) dispatched_ = std::make_unique<Dispatched>(*this);
+    dispatched_->permits.count = Permit{core().count()};
+}
+
 void SampleCall::advance() {
-    auto& core = sampler_->core();
-    if (core.ending()) return;
-    auto const now = core.scheduler().now();
-    switch (step_) {
-        case Step::count:
-            if (!core.count().acquire(permit_waiter())) {
+    using Action = SampleDispatch::Action;
+    if (core().ending()) return;
+    auto const now = scheduler().now();
+    for (;;) {
+        switch (dispatch_.next(path(), permit_waiter(), permits(), order_.prompt_bytes, now)) {
+            case Action::wait_for_count:
                 return enter_stage(Stage::waiting_for_count);
-            }
-            count_granted();
-            [[fallthrough]];
-        case Step::throttled:
-            if (core.gate().recent(now)) {
-                if (!core.throttled().acquire(permit_waiter())) {
-                    return enter_stage(Stage::throttled);
-                }
-                dispatched_->throttled = Permit{core.throttled()};
-            }
-            step_ = Step::bytes;
-            [[fallthrough]];
-        case Step::bytes: {
-            auto& cost = dispatched_->byte_cost;
-            cost = order_.prompt_bytes;
-            if (core.gate().recent(now)) cost *= recent_backoff_cost;
-            if (!core.bytes().acquire(permit_waiter(), cost)) {
+            case Action::hold:
+                hold();
+                break;
+            case Action::wait_for_throttled:
+                return enter_stage(Stage::throttled);
+            case Action::wait_for_bytes:
                 return enter_stage(Stage::waiting_for_bytes);
-            }
-            dispatched_->bytes = Permit{core.bytes(), cost};
-            step_ = Step::encode;
-            [[fallthrough]];
-        }
-        case Step::encode:
-            if (!encode()) return enter_stage(Stage::encoding);
-            step_ = Step::gate;
-            [[fallthrough]];
-        case Step::gate:
-            if (auto const closed = core.gate().closed_until(now)) {
-                until_ = *closed;
-                core.scheduler().arm(*this, until_, Precision::exact);
+            case Action::encode:
+                if (!encode()) return enter_stage(Stage::encoding);
+                dispatch_.encoded();
+                break;
+            case Action::wait_for_gate:
+                until_ = core().gate().closed_until(now).value_or(now);
+                scheduler().arm(*this, until_, Precision::exact);
                 if (stage_ != Stage::billing_pause) {
                     enter_stage(Stage::backing_off,
                                 why_ ? *why_ : "the service refused another request for load");
                 }
                 return;
-            }
-            step_ = Step::submit;
-            [[fallthrough]];
-        case Step::submit:
-            submit();
+            case Action::submit:
+                return submit();
+        }
     }
-}
-
-void SampleCall::count_granted() {
-    auto& count = sampler_->core().count();
-    if (dispatched_) {
-        dispatched_->count = Permit{count};
-    } else {
-        dispatched_ = std::make_unique<Dispatched>(*this, count);
-    }
-    step_ = Step::throttled;
 }
 
 void SampleCall::on_other_permit() {
-    auto& core = sampler_->core();
-    switch (step_) {
-        case Step::count:
-            count_granted();
-            break;
-        case Step::throttled:
-            dispatched_->throttled = Permit{core.throttled()};
-            step_ = Step::bytes;
-            break;
-        default:
-            dispatched_->bytes = Permit{core.bytes(), dispatched_->byte_cost};
-            step_ = Step::encode;
-            break;
-    }
+    if (dispatch_.granted(path(), permits())) hold();
     advance();
 }
 
 bool SampleCall::encode() {
-    auto& core = sampler_->core();
-    auto const members = core.members();
+    auto const members = core().members();
     if (tail_ && tail_members_ == members) return true;
     tail_members_ = members;
     bool const stability = sampler_->record_stability_info();
@@ -350,29 +236,27 @@ bool SampleCall::encode() {
         tail_ = encode_tail(order_, stability, members);
         return true;
     }
-    // The order is left alone until the tail comes back: the operation keeps both alive.
-    sampler_->runtime().run_callback(
-        [operation = shared_from_this(), stability, members] {
-            auto tail = encode_tail(operation->order_, stability, members);
-            auto& scheduler = operation->sampler_->scheduler();
-            scheduler.post([operation, tail = std::move(tail)]() mutable {
-                operation->encoded(std::move(tail));
-            });
+    // The order is left alone until the tail comes back: the call keeps both alive.
+    http().runtime().run_callback(
+        [call = self(), stability, members] {
+            auto tail = encode_tail(call->order_, stability, members);
+            auto& scheduler = call->scheduler();
+            scheduler.post(
+                [call, tail = std::move(tail)]() mutable { call->encoded(std::move(tail)); });
         },
-        [operation = shared_from_this()](Error error) { operation->not_done(error); });
+        [call = self()](Error error) { call->not_done(error); });
     return false;
 }
 
 void SampleCall::encoded(std::shared_ptr<std::string const> tail) {
-    if (finished_ || step_ != Step::encode) return;
+    if (!under_way() || !dispatch_.encodes()) return;
     tail_ = std::move(tail);
     advance();
 }
 
 void SampleCall::submit() {
     if (auto const refusal = before_repeat()) return attempt_failed(named(*refusal));
-    auto& core = sampler_->core();
-    auto order = core.submit_order();
+    auto order = core().submit_order();
     if (auto const& metadata = order_.call().metadata; !metadata.empty()) {
         auto own = *order;
         own.metadata = metadata;
@@ -383,11 +267,11 @@ void SampleCall::submit() {
     parcel.body.head =
         std::make_shared<std::string const>(wire::encode_sample_head(sampler_->id(), seq_id_));
     parcel.body.tail = tail_;
-    dispatched_->submit_started = core.scheduler().now();
+    dispatched_->submit_started = scheduler().now();
     if (dispatched_->stalled_since == TimePoint{}) {
         dispatched_->stalled_since = dispatched_->submit_started;
     }
-    dispatched_->new_call(core.context())
+    dispatched_->new_submit(core().context())
         .start(std::move(order), std::move(parcel),
                retries() ? Repeat::sample_submit : Repeat::once);
     enter_stage(Stage::submitting);
@@ -426,8 +310,7 @@ bool SampleCall::may_poll_again(RepeatCost cost) {
 bool SampleCall::allowed(RetryCount const& count, nanoseconds wait) {
     // A sample that bypasses the handler shares its budget all the same.
     auto* const paying = bypass_handler_ ? sampler_->handler() : handler();
-    auto verdict =
-        RetryHandler::within_limits(config(), paying, count, wait, sampler_->scheduler().now());
+    auto verdict = RetryHandler::within_limits(config(), paying, count, wait, scheduler().now());
     if (verdict.retry) return true;
     denied_ = std::make_unique<RetryVerdict const>(std::move(verdict));
     return false;
@@ -435,7 +318,7 @@ bool SampleCall::allowed(RetryCount const& count, nanoseconds wait) {
 
 void SampleCall::submitted(HttpResponse const& response) {
     // By the attempt that was accepted: the loop around it may have begun before the refusal.
-    sampler_->core().gate().accepted(dispatched_->call()->sent_at());
+    core().gate().accepted(dispatched_->submit()->sent_at());
     auto answer = wire::decode_submitted(response.body);
     if (!answer) return attempt_failed(named(answer.error()));
     if (answer->result.empty()) return accepted(*std::move(answer));
@@ -443,21 +326,20 @@ void SampleCall::submitted(HttpResponse const& response) {
     auto const keep_alive = shared_from_this();
     auto inlined = wire::decode_sample_json(answer->result);
     release_permits();
-    if (!finished_) decoded(std::move(inlined), false);
+    if (under_way()) decoded(std::move(inlined), false);
 }
 
 void SampleCall::submit_failed(Error const& error) {
     auto const status = error.http_status().value_or(0);
     if (status == 429 || status == 402) return refused(error);
-    auto& core = sampler_->core();
     bool const stability = sampler_->record_stability_info();
     if (status == 422 && tail_members_ == wire::Members::newest && names_new_member(error.body())) {
         if (fits_old_members(order_.settings->options, stability)) {
-            core.only_old_members();
+            core().only_old_members();
             --requests_;  // it is made again for another reason than a failure
             guard_.failed(error);
             dispatched_->drop_request();
-            step_ = Step::encode;
+            dispatch_.encode_again();
             return advance();
         }
         auto details = error.details();
@@ -469,13 +351,12 @@ void SampleCall::submit_failed(Error const& error) {
 
 /// 429 and 402: the attempt goes on, with the same number, once the gate opens (R-SAMP-30, 52).
 void SampleCall::refused(Error const& error) {
-    auto& core = sampler_->core();
-    auto const now = core.scheduler().now();
-    auto const took = requests_ > 1 ? now - dispatched_->call()->sent_at() : nanoseconds::zero();
+    auto const now = scheduler().now();
+    auto const took = requests_ > 1 ? now - dispatched_->submit()->sent_at() : nanoseconds::zero();
     bool const billing = error.http_status() == 402;
     if (billing) {
-        auto const verdict = core.context().billing().on_402(now, error.what());
-        if (!verdict.line.empty()) core.http().log(verdict.level, verdict.line);
+        auto const verdict = core().context().billing().on_402(now, error.what());
+        if (!verdict.line.empty()) http().log(verdict.level, verdict.line);
         if (!verdict.pause || !retries()) return attempt_failed(named(error));
     } else if (auto const report = wire::decode_queue_report(error.body())) {
         queue_reported(report->state, report->reason);
@@ -483,8 +364,8 @@ void SampleCall::refused(Error const& error) {
     nanoseconds duration = order_.prompt_bytes <= small_prompt_bytes
                                ? nanoseconds{small_prompt_backoff}
                                : nanoseconds{large_prompt_backoff};
-    if (!billing) duration = backoff_hint(error, core.scheduler().wall()).value_or(duration);
-    core.gate().close(now, duration);
+    if (!billing) duration = backoff_hint(error, scheduler().wall()).value_or(duration);
+    core().gate().close(now, duration);
     guard_.failed(error);
     bool const listed = billing || RetryHandler::retryable(config(), error);
     bool const again =
@@ -497,7 +378,7 @@ void SampleCall::refused(Error const& error) {
         return attempt_failed(named(Error{std::move(details)}));
     }
     dispatched_->drop_request();
-    step_ = Step::gate;
+    dispatch_.pass_gate_again();
     why_ = std::make_unique<std::string const>(error.what());
     if (billing) enter_stage(Stage::billing_pause, *why_);
     advance();
@@ -514,7 +395,7 @@ void SampleCall::accepted(wire::Submitted submitted) {
     tail_.reset();  // made again for another attempt, which few need
     auto const keep_alive = shared_from_this();
     release_permits();  // which lets others go on
-    if (finished_) return;
+    if (!under_way()) return;
     if (auto* const completions = sampler_->completions()) {
         enter_stage(Stage::waiting_for_completion);
         return completions->wait(dispatched_->new_completion(), dispatched_->request_id);
@@ -525,18 +406,17 @@ void SampleCall::accepted(wire::Submitted submitted) {
 void SampleCall::completed(Completed completed) { poll(completed.payload_bytes); }
 
 void SampleCall::poll(std::int64_t known_bytes) {
-    auto& core = sampler_->core();
     ResultOrder order;
     order.request_id = dispatched_->request_id;
     order.request_type = "Sample";
     order.protobuf_wanted = true;
-    order.submit_roundtrip = core.scheduler().now() - dispatched_->submit_started;
+    order.submit_roundtrip = scheduler().now() - dispatched_->submit_started;
     order.known_payload_bytes = known_bytes;
     if (order_.extras) {
         order.extras = std::make_shared<RequestExtras const>(
             RequestExtras{.headers = order_.headers(), .metadata = order_.call().metadata});
     }
-    auto& future = dispatched_->new_poll(core.results());
+    auto& future = dispatched_->new_poll(core().results());
     future.start(std::move(order));
     enter_stage(Stage::polling);
 }
@@ -556,7 +436,7 @@ void SampleCall::queue_reported(QueueState state, std::string const& reason) {
     for (auto const& handler : order_.call().on_queue_state) {
         sampler_->call_back([handler, told] { handler(told); });
     }
-    if (sampler_->observed()) sampler_->tell(&Observer::on_queue_state, std::move(told));
+    if (http().observed()) http().tell(&Observer::on_queue_state, std::move(told));
 }
 
 void SampleCall::retrieved(RetrievedResult result) {
@@ -567,26 +447,26 @@ void SampleCall::retrieved(RetrievedResult result) {
 void SampleCall::decode(RetrievedResult result) {
     if (result.size <= (result.protobuf ? decode_on_loop_bytes : decode_json_on_loop_bytes)) {
         auto response = decode_body(result.view(), result.protobuf);
-        sampler_->core().http().give_text(std::move(result.body));
+        http().give_text(std::move(result.body));
         return decoded(std::move(response), result.protobuf);
     }
     dispatched_->drop_request();
     enter_stage(Stage::decoding);
-    sampler_->runtime().run_callback(
-        [operation = shared_from_this(), result = std::move(result)] {
+    http().runtime().run_callback(
+        [call = self(), result = std::move(result)] {
             auto response = decode_body(result.view(), result.protobuf);
-            auto& scheduler = operation->sampler_->scheduler();
+            auto& scheduler = call->scheduler();
             scheduler.post(
-                [operation, response = std::move(response), protobuf = result.protobuf]() mutable {
-                    if (!operation->finished_) operation->decoded(std::move(response), protobuf);
+                [call, response = std::move(response), protobuf = result.protobuf]() mutable {
+                    if (call->under_way()) call->decoded(std::move(response), protobuf);
                 });
         },
-        [operation = shared_from_this()](Error error) { operation->not_done(error); });
+        [call = self()](Error error) { call->not_done(error); });
 }
 
 /// What was to be written or read elsewhere was not.
 void SampleCall::not_done(Error const& error) {
-    if (!finished_) attempt_failed(named(error));
+    if (under_way()) attempt_failed(named(error));
 }
 
 void SampleCall::decoded(Result<SampleResponse> response, bool protobuf) {
@@ -608,10 +488,10 @@ void SampleCall::decoded(Result<SampleResponse> response, bool protobuf) {
         return attempt_failed(named(response.error()));
     }
     guard_.succeeded();
-    if (sampler_->observed()) {
+    if (http().observed()) {
         auto told = event<AttemptStopEvent>();
-        told.duration = sampler_->scheduler().now() - attempt_started_;
-        sampler_->tell(&Observer::on_attempt_stop, std::move(told));
+        told.duration = scheduler().now() - attempt_started_;
+        http().tell(&Observer::on_attempt_stop, std::move(told));
     }
     end(*std::move(response));
 }
@@ -626,13 +506,13 @@ void SampleCall::attempt_failed(Error error) {
     }
     drop_attempt();
     release_permits();
-    if (finished_) return;
+    if (!under_way()) return;
     if (bypass_handler_ || !retries()) {
         if (auto const denied = std::move(denied_)) error = Error{with_note(error, *denied)};
-        if (sampler_->observed()) {
+        if (http().observed()) {
             auto told = event<AttemptFailedEvent>();
             told.error = error;
-            sampler_->tell(&Observer::on_attempt_failed, std::move(told));
+            http().tell(&Observer::on_attempt_failed, std::move(told));
         }
         return end(std::move(error));
     }
@@ -640,30 +520,29 @@ void SampleCall::attempt_failed(Error error) {
     auto const verdict = judge(error);
     report_attempt(error, verdict.retry);
     if (!verdict.retry) {
-        if (sampler_->observed()) {
+        if (http().observed()) {
             auto told = event<AttemptFailedEvent>();
             told.error = error;
-            sampler_->tell(&Observer::on_attempt_failed, std::move(told));
+            http().tell(&Observer::on_attempt_failed, std::move(told));
         }
         // The caller is told by the future.
-        sampler_->log(LogLevel::debug,
-                      std::string{order_.operation} + " failed for good: " + error.what());
+        http().log(LogLevel::debug,
+                   std::string{order_.operation} + " failed for good: " + error.what());
         return end(Error{with_note(error, verdict)});
     }
-    if (sampler_->observed()) {
+    if (http().observed()) {
         auto told = event<AttemptRetryEvent>();
         told.error = error;
         told.delay = verdict.delay;
-        sampler_->tell(&Observer::on_attempt_retry, std::move(told));
+        http().tell(&Observer::on_attempt_retry, std::move(told));
     }
-    if (sampler_->logs(LogLevel::debug)) {
-        sampler_->log(LogLevel::debug, std::string{order_.operation} + ": attempt " +
-                                           std::to_string(attempt_) +
-                                           " failed and is made again: " + error.what());
+    if (http().logs(LogLevel::debug)) {
+        http().log(LogLevel::debug, std::string{order_.operation} + ": attempt " +
+                                        std::to_string(attempt_) +
+                                        " failed and is made again: " + error.what());
     }
-    auto& scheduler = sampler_->scheduler();
-    until_ = scheduler.now() + verdict.delay;
-    scheduler.arm(*this, until_, Precision::exact);
+    until_ = scheduler().now() + verdict.delay;
+    scheduler().arm(*this, until_, Precision::exact);
     enter_stage(Stage::waiting_to_retry, error.what());
 }
 
@@ -674,7 +553,7 @@ RetryVerdict SampleCall::judge(Error& error) {
         RetryHandler::retryable(config(), error)) {
         error = BreakerGuard::stopped(named(*refusal), error);
     }
-    return handler()->judge(config(), error, count({}), sampler_->core().chance());
+    return handler()->judge(config(), error, count({}), core().chance());
 }
 
 void SampleCall::on_time() {
@@ -696,19 +575,6 @@ void SampleCall::on_stuck(std::chrono::milliseconds progress_timeout) {
          .attempts = static_cast<int>(requests_)}});
 }
 
-void SampleCall::out_of_time() {
-    auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_->at - started_);
-    auto const standing = status(sampler_->scheduler().now());
-    end_by_time(
-        Error{{.kind = ErrorKind::timeout,
-               .message = std::string{order_.operation} + ": not done within its deadline of " +
-                          std::to_string(ms.count()) + " ms; it was " + to_string(standing),
-               .retryable = true,
-               .request_id = request_id(),
-               .stopped = RetryEnd::cancelled,
-               .attempts = static_cast<int>(requests_)}});
-}
-
 /// Counts as a failure of the service if nothing else held it up (R-EXT-03).
 void SampleCall::end_by_time(Error const& error) {
     bool const beginning = attempt_ == 0;
@@ -719,7 +585,7 @@ void SampleCall::end_by_time(Error const& error) {
 bool SampleCall::waits_for_service() const noexcept {
     if (attempt_ == 0) return sampler_->waits_for_service();
     if (!dispatched_) return false;
-    if (auto const* const call = dispatched_->call()) return call->waits_for_service();
+    if (auto const* const call = dispatched_->submit()) return call->waits_for_service();
     if (auto const* const poll = dispatched_->poll()) return poll->failing();
     if (stage_ != Stage::waiting_for_completion) return false;
     auto const* const completions = sampler_->completions();
@@ -727,30 +593,27 @@ bool SampleCall::waits_for_service() const noexcept {
 }
 
 void SampleCall::stop() noexcept {
-    if (finished_) return;
-    end(detail::cancelled_error());
+    if (under_way()) end(detail::cancelled_error());
 }
 
-void SampleCall::on_close() noexcept {
-    if (finished_) return;
-    end(Error{{.kind = ErrorKind::cancelled,
-               .message =
-                   std::string{order_.operation} + ": the client was closed while it was under way",
-               .request_id = request_id(),
-               .stopped = RetryEnd::cancelled,
-               .attempts = static_cast<int>(requests_)}});
+ErrorDetails SampleCall::with_request(ErrorDetails details) const {
+    details.request_id = request_id();
+    details.attempts = static_cast<int>(requests_);
+    return details;
 }
+
+ErrorDetails SampleCall::late_error(std::string const& limit, std::string const& standing) const {
+    return with_request(PendingCall::late_error(limit, standing));
+}
+
+ErrorDetails SampleCall::closed_error() const { return with_request(PendingCall::closed_error()); }
 
 void SampleCall::release_permits() {
-    if (!dispatched_) return;
-    // R-SAMP-11: in reverse order.
-    dispatched_->bytes.release();
-    dispatched_->throttled.release();
-    dispatched_->count.release();
+    if (dispatched_) dispatched_->permits.release();
 }
 
 void SampleCall::drop_attempt() noexcept {
-    sampler_->scheduler().disarm(*this);
+    scheduler().disarm(*this);
     if (!waits()) permit_waiter().stop_waiting();  // for a permit of dispatch
     if (!dispatched_) return;
     dispatched_->drop_request();
@@ -759,19 +622,16 @@ void SampleCall::drop_attempt() noexcept {
 }
 
 void SampleCall::end(Result<SampleResponse> result) {
-    auto keep_alive = std::move(self_);
-    finished_ = true;
+    auto keep_alive = PendingCall::leave();
     // Accepted, and given up: the server may stop too (R-SAMP-42).
     bool const abandoned = !result && (result.error().kind() == ErrorKind::cancelled ||
                                        result.error().kind() == ErrorKind::timeout);
     if (abandoned && !request_id().empty()) sampler_->cancel_on_server(request_id());
     sampler_->forget(static_cast<SamplerWaiter&>(*this));
     guard_.leave();
-    sampler_->pending().remove(*this);
-    deadline_.reset();
     drop_attempt();
     release_permits();
-    leave(result.has_value());
+    HandledCall::leave(result.has_value());
     if (!result && result.error().kind() != ErrorKind::cancelled) {
         sampler_->capture(result.error());
     }
@@ -782,128 +642,15 @@ void SampleCall::end(Result<SampleResponse> result) {
     } else {
         promise_.set_error(result.error());
     }
-    if (order_.prompt_bytes >= free_elsewhere_bytes && !sampler_->runtime().zero_thread()) {
-        sampler_->runtime().run_callback([last = std::move(keep_alive)] {});
+    if (order_.prompt_bytes >= free_elsewhere_bytes && !http().runtime().zero_thread()) {
+        http().runtime().run_callback([last = std::move(keep_alive)] {});
     }
 }
 
 void SampleCall::enter_stage(Stage stage, std::string why) {
     stage_ = stage;
     why_ = why.empty() ? nullptr : std::make_unique<std::string const>(std::move(why));
-    on_standing();
-}
-
-void SampleCall::on_standing() {
-    auto const stage = shown();
-    if (shown_ == stage) return;
-    shown_ = stage;
-    auto const now = sampler_->scheduler().now();
-    shown_since_ = now;
-    if (!sampler_->wants_stages()) return;
-    sampler_->core().tell_stage(status(now), sampler_->metadata(order_.call().metadata));
-}
-
-Stage SampleCall::shown() const noexcept {
-    switch (stage_) {
-        case Stage::starting:
-        case Stage::creating_sampler:
-        case Stage::waiting_for_credential:
-            return sampler_->stage();
-        case Stage::submitting:
-            if (!dispatched_ || dispatched_->call() == nullptr) return stage_;
-            return stage_of(dispatched_->call()->doing());
-        case Stage::polling:
-            break;
-        default:
-            return stage_;
-    }
-    auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr;
-    return poll != nullptr ? stage_of(*poll) : Stage::polling;
-}
-
-OperationStatus SampleCall::status(TimePoint now) const {
-    OperationStatus status;
-    status.id = id_;
-    status.operation = order_.operation;
-    status.stage = shown();
-    status.in_stage = now - shown_since_;
-    status.age = now - started_;
-    if (why_) status.why = *why_;
-    status.attempt = attempt_;
-    if (dispatched_) {
-        status.request_id = dispatched_->request_id;
-        if (auto const* const queue = dispatched_->queue.get()) {
-            status.queue_state = queue->state;
-            status.queue_reason = queue->reason;
-        }
-    }
-    if (deadline_) status.deadline_in = deadline_->at - now;
-    if (armed()) status.ends_in = until_ - now;
-    if (handler() != nullptr) {
-        if (auto const stuck = handler()->stuck_at()) status.gives_up_in = *stuck - now;
-    }
-    auto& core = sampler_->core();
-    switch (stage_) {
-        case Stage::starting:
-        case Stage::creating_sampler:
-        case Stage::waiting_for_credential:
-            status.why = sampler_->standing(now);
-            if (auto const until = sampler_->until()) status.ends_in = *until - now;
-            if (auto const call = sampler_->call_standing()) describe_stall(status, *call, now);
-            break;
-        case Stage::waiting_for_slot:
-            status.why =
-                "as many samples are under way as RetryConfig::max_connections or the server "
-                "allows";
-            break;
-        case Stage::waiting_for_count:
-            status.why = std::to_string(core.count().in_use()) +
-                         " samples are being submitted (DispatchLimits::count)";
-            break;
-        case Stage::throttled:
-            status.why = "after a refusal for load only " +
-                         std::to_string(core.throttled().in_use()) +
-                         " are submitted at a time (DispatchLimits::throttled)";
-            break;
-        case Stage::waiting_for_bytes:
-            status.why =
-                "other prompts are being submitted (DispatchLimits::bytes); this one counts " +
-                std::to_string(dispatched_->byte_cost) + " bytes";
-            break;
-        case Stage::encoding:
-            status.why = "its long prompt is being written";
-            break;
-        case Stage::decoding:
-            status.why = "its long result is being read";
-            break;
-        case Stage::waiting_for_completion:
-            if (auto const* completions = sampler_->completions()) {
-                status.why = completions->standing();
-                if (auto const since = completions->failing_since()) status.stalled = now - *since;
-            }
-            break;
-        case Stage::backing_off:
-        case Stage::billing_pause:
-        case Stage::waiting_to_retry: {
-            bool const submitted = dispatched_ && dispatched_->stalled_since != TimePoint{};
-            status.stalled = now - (submitted ? dispatched_->stalled_since : shown_since_);
-            break;
-        }
-        case Stage::submitting:
-            if (auto const* const call = dispatched_ ? dispatched_->call() : nullptr) {
-                describe(status, *call, now);
-                status.stalled = now - dispatched_->stalled_since;
-            }
-            break;
-        case Stage::polling:
-            if (auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr) {
-                describe(status, *poll, core.http(), now);
-            }
-            break;
-        default:
-            break;
-    }
-    return status;
+    look();
 }
 
 Error SampleCall::named(Error const& error) const {
@@ -914,13 +661,13 @@ Error SampleCall::named(Error const& error) const {
     return Error{std::move(details)};
 }
 
-void SampleCall::log_progress(std::string line) { sampler_->log(LogLevel::debug, std::move(line)); }
+void SampleCall::log_progress(std::string line) { http().log(LogLevel::debug, std::move(line)); }
 
-bool SampleCall::logs_progress() const noexcept { return sampler_->logs(LogLevel::debug); }
+bool SampleCall::logs_progress() const noexcept { return http().logs(LogLevel::debug); }
 
 /// R-RETRY-40.
 void SampleCall::report_attempt(Error const& error, bool retry) const {
-    auto* const telemetry = sampler_->telemetry();
+    auto* const telemetry = core().context().telemetry();
     if (telemetry == nullptr) return;
     auto const user = find_user_error(error).has_value();
     boost::json::object data;
@@ -937,14 +684,13 @@ void SampleCall::report_attempt(Error const& error, bool retry) const {
     data["is_user_error"] = user;
     data["attempt_count"] = attempt_;
     auto const wall = [&](TimePoint point) {
-        auto const& scheduler = sampler_->scheduler();
-        auto const at = scheduler.wall() - (scheduler.now() - point);
+        auto const at = scheduler().wall() - (scheduler().now() - point);
         return std::chrono::duration<double>{at.time_since_epoch()}.count();
     };
-    auto const now = sampler_->scheduler().now();
-    data["start_time"] = wall(started_);
+    auto const now = scheduler().now();
+    data["start_time"] = wall(started());
     data["current_time"] = wall(now);
-    data["elapsed_time"] = std::chrono::duration<double>{now - started_}.count();
+    data["elapsed_time"] = std::chrono::duration<double>{now - started()}.count();
     telemetry->event("RetryHandler.execute.exception",
                      retry || user ? Severity::warning : Severity::error, std::move(data));
 }
@@ -952,7 +698,7 @@ void SampleCall::report_attempt(Error const& error, bool retry) const {
 template <class Event>
 Event SampleCall::event() const {
     Event event;
-    event.id = id_;
+    event.id = id();
     event.operation = order_.operation;
     event.attempt = attempt_;
     event.metadata = sampler_->metadata(order_.call().metadata);

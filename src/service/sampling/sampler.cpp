@@ -24,7 +24,7 @@ Sampler::Sampler(std::shared_ptr<ClientCore> core, SamplerPlan plan)
 std::shared_ptr<Sampler> Sampler::make(std::shared_ptr<ClientCore> core, SamplerPlan plan) {
     auto const let_go = [](Sampler* last) {
         std::unique_ptr<Sampler> owner{last};
-        auto& runtime = last->runtime();
+        auto& runtime = last->core_->http().runtime();
         // Without threads it may never be turned again, and would hold what is posted for ever.
         if (runtime.zero_thread() || runtime.scheduler().on_loop() || !reaches_loop(runtime))
             return;
@@ -144,8 +144,8 @@ void Sampler::number_from(std::int64_t clone) {
 }
 
 void Sampler::number_at_random() {
-    auto const high = scheduler().entropy("clone");
-    number_from(random_clone_id(high, scheduler().entropy("clone")));
+    auto const high = core_->scheduler().entropy("clone");
+    number_from(random_clone_id(high, core_->scheduler().entropy("clone")));
 }
 
 void Sampler::finish(Result<void> const& outcome) {
@@ -202,7 +202,8 @@ std::shared_ptr<RetryHandler> Sampler::handler_of(RetryConfig const& config) {
     }
     auto const account =
         RetryHandlers::account(session.endpoint_key(), session.credential_identity());
-    return core_->handlers().get(account, id_, config, limit, telemetry(), scheduler());
+    return core_->handlers().get(account, id_, config, limit, core_->context().telemetry(),
+                                 core_->scheduler());
 }
 
 std::shared_ptr<RetryHandler> Sampler::handler_for(RetryConfig const& config,
@@ -233,8 +234,8 @@ std::string Sampler::reason_for(QueueState state, std::string const& reason) con
 }
 
 void Sampler::warn_of_queue(QueueState state, std::string const& reason) {
-    if (auto line = reporter_.report(id_, state, reason, scheduler().now())) {
-        log(LogLevel::warning, *std::move(line));
+    if (auto line = reporter_.report(id_, state, reason, core_->scheduler().now())) {
+        core_->http().log(LogLevel::warning, *std::move(line));
     }
 }
 
@@ -243,21 +244,22 @@ void Sampler::cancel_on_server(std::string const& request_id) {
 }
 
 void Sampler::report_undecodable(Error const& error, std::string const& request_id, bool protobuf) {
-    report_unreadable_result(telemetry(), request_id, "Sample", protobuf, error);
+    report_unreadable_result(core_->context().telemetry(), request_id, "Sample", protobuf, error);
 }
 
 void Sampler::warn_unanswered(std::string_view options) {
     if (options.empty() || std::exchange(unanswered_warned_, true)) return;
-    log(LogLevel::warning, "sample: the server did not answer " + std::string{options} +
-                               ", so these parts of the response are empty; it may predate them");
+    core_->http().log(LogLevel::warning,
+                      "sample: the server did not answer " + std::string{options} +
+                          ", so these parts of the response are empty; it may predate them");
 }
 
 void Sampler::capture(Error const& error) {
-    if (auto* const to = telemetry()) to->capture(error);
+    if (auto* const to = core_->context().telemetry()) to->capture(error);
 }
 
 void Sampler::call_back(Task task) const {
-    runtime().run_callback([core = core_, task = std::move(task)]() mutable {
+    core_->http().runtime().run_callback([core = core_, task = std::move(task)]() mutable {
         try {
             task();
         } catch (std::exception const& e) {

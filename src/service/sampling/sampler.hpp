@@ -60,8 +60,7 @@ public:
     ~Sampler() override;
 
     /// Any thread.
-    [[nodiscard]] Scheduler& scheduler() const noexcept { return core_->scheduler(); }
-    [[nodiscard]] detail::RuntimeCore& runtime() const noexcept { return core_->http().runtime(); }
+    [[nodiscard]] ClientCore& core() const noexcept { return *core_; }
     [[nodiscard]] SamplerPlan const& plan() const noexcept { return plan_; }
     [[nodiscard]] std::string url(std::string_view path) const;
 
@@ -70,9 +69,6 @@ public:
     [[nodiscard]] std::optional<Result<void>> when_ready(SamplerWaiter& waiter);
     /// `waiter` is not told any more.
     void forget(SamplerWaiter& waiter) noexcept;
-    [[nodiscard]] std::optional<Error> refusal(std::string_view operation) const {
-        return core_->refusal(operation);
-    }
     /// Where the creation stands.
     [[nodiscard]] Stage stage() const noexcept;
     [[nodiscard]] std::string standing(TimePoint now) const;
@@ -82,12 +78,6 @@ public:
     [[nodiscard]] std::optional<Standing> call_standing() const;
     /// When that ends at the latest, if it is known.
     [[nodiscard]] std::optional<TimePoint> until() const;
-
-    [[nodiscard]] ClientCore& core() const noexcept { return *core_; }
-    [[nodiscard]] PendingList& pending() const noexcept { return core_->pending(); }
-    [[nodiscard]] std::chrono::milliseconds deadline() const noexcept {
-        return core_->settings().deadline;
-    }
 
     // What follows is there once it is ready.
     [[nodiscard]] std::string const& id() const noexcept { return id_; }
@@ -113,16 +103,6 @@ public:
     /// Warns once that the server left out what was asked for (C-30). Nothing if none was.
     void warn_unanswered(std::string_view options);
     void capture(Error const& error);
-
-    [[nodiscard]] Telemetry* telemetry() const noexcept { return core_->context().telemetry(); }
-    void log(LogLevel level, std::string_view line) const { core_->http().log(level, line); }
-    [[nodiscard]] bool logs(LogLevel level) const noexcept { return core_->http().logs(level); }
-    [[nodiscard]] bool observed() const noexcept { return core_->http().observed(); }
-    [[nodiscard]] bool wants_stages() const noexcept { return core_->wants_stages(); }
-    template <class Event>
-    void tell(void (Observer::*member)(Event const&), Event event) const {
-        core_->http().tell(member, std::move(event));
-    }
     /// Runs a caller's function on the callback executor; what it throws is logged (R-FUT-32).
     void call_back(Task task) const;
     [[nodiscard]] Metadata metadata(Metadata call) const;

@@ -191,7 +191,7 @@ std::optional<Error> Session::authenticate() {
     auto chosen = choose_credential(config_.credentials, flags());
     if (!chosen) return chosen.error();
     authenticated_ = true;
-    billing().set_limit(flags().billing_exception_max_pause_duration_sec);
+    context_.billing().set_limit(flags().billing_exception_max_pause_duration_sec);
     if (chosen->kind == CredentialChoice::Kind::key && names_its_user(chosen->value)) {
         token_key_ = std::make_shared<std::string const>(chosen->value);
     }

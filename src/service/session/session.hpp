@@ -130,10 +130,6 @@ public:
     [[nodiscard]] std::optional<TimePoint> until() const;
 
     [[nodiscard]] ServiceContext& context() noexcept { return context_; }
-    [[nodiscard]] BillingPause& billing() noexcept { return context_.billing(); }
-    [[nodiscard]] Telemetry* telemetry() const noexcept { return context_.telemetry(); }
-    /// Null: off. It outlives the session or is taken back.
-    void set_telemetry(Telemetry* telemetry) noexcept { context_.set_telemetry(telemetry); }
 
     // Once ready.
     [[nodiscard]] wire::ClientFlags const& flags() const noexcept { return start_up_.flags(); }

@@ -12,7 +12,7 @@ SessionTelemetry::SessionTelemetry(Session& session) : session_{session} {
 }
 
 SessionTelemetry::~SessionTelemetry() {
-    session_.set_telemetry(nullptr);
+    session_.context().set_telemetry(nullptr);
     session_.remove(*this);
 }
 
@@ -38,12 +38,12 @@ void SessionTelemetry::begin() {
     options.rules.flush_interval = session_.config().intervals.telemetry_flush;
     reporter_.emplace(session_.http(), std::move(options));
     reporter_->start();
-    session_.set_telemetry(&*reporter_);
+    session_.context().set_telemetry(&*reporter_);
 }
 
 /// R-TEL-23.
 void SessionTelemetry::give_up(std::string_view why) {
-    session_.set_telemetry(nullptr);
+    session_.context().set_telemetry(nullptr);
     reporter_.reset();
     session_.http().log(LogLevel::warning,
                         "telemetry could not be started and stays off: " + std::string{why});

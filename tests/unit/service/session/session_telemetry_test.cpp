@@ -64,7 +64,7 @@ struct SessionTelemetryTest : SessionFixture {
 
 TEST_F(SessionTelemetryTest, StartsWithTheSession) {  // R-TEL-40, R-CONF-41
     auto& one = ready();
-    EXPECT_NE(one.telemetry(), nullptr);
+    EXPECT_NE(one.context().telemetry(), nullptr);
     EXPECT_EQ(telemetry->queued(), 1U);
     clock->advance(10s);
     EXPECT_THAT(kinds(), ElementsAre("SESSION_START"));
@@ -73,8 +73,8 @@ TEST_F(SessionTelemetryTest, StartsWithTheSession) {  // R-TEL-40, R-CONF-41
 
 TEST_F(SessionTelemetryTest, HasAMadeUpIdWithoutASession) {  // R-TEL-40
     auto& one = ready(SessionKind::sessionless);
-    ASSERT_NE(one.telemetry(), nullptr);
-    one.telemetry()->event("e", Severity::info, {});
+    ASSERT_NE(one.context().telemetry(), nullptr);
+    one.context().telemetry()->event("e", Severity::info, {});
     clock->advance(10s);
     EXPECT_THAT(kinds(), ElementsAre("GENERIC_EVENT"));
     EXPECT_THAT(session_id(), StartsWith("sessionless-"));
@@ -83,7 +83,7 @@ TEST_F(SessionTelemetryTest, HasAMadeUpIdWithoutASession) {  // R-TEL-40
 TEST_F(SessionTelemetryTest, IsNotThereForThoseWhoOptOut) {  // R-TEL-42
     config.telemetry = false;
     auto& one = ready();
-    EXPECT_EQ(one.telemetry(), nullptr) << "hooks have nobody to tell";
+    EXPECT_EQ(one.context().telemetry(), nullptr) << "hooks have nobody to tell";
     EXPECT_EQ(telemetry->queued(), 0U);
     bool closed = false;
     one.close({}, [&](Result<void>) { closed = true; });
@@ -139,7 +139,7 @@ TEST_F(SessionTelemetryTest, ThatCannotBeStartedOnlyWarns) {  // R-TEL-23
     runtime = Runtime{
         RuntimeOptions{.threads = 0, .scheduler = std::make_shared<NoTelemetryEntropy>(*clock)}};
     auto& one = ready();
-    EXPECT_EQ(one.telemetry(), nullptr);
+    EXPECT_EQ(one.context().telemetry(), nullptr);
     EXPECT_EQ(telemetry->queued(), 0U);
     EXPECT_THAT(logged(LogLevel::warning),
                 ElementsAre("telemetry could not be started and stays off: no chance"));

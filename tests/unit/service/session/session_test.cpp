@@ -280,7 +280,7 @@ TEST_F(SessionTest, TakesWhatTheServerSays) {  // R-CONF-21, R-CONF-22
     EXPECT_EQ(one->forward_backward_budget(), 5);
     EXPECT_TRUE(one->completion_poll());
     EXPECT_TRUE(one->join_sampling_session());
-    EXPECT_EQ(one->billing().limit(), 60s);
+    EXPECT_EQ(one->context().billing().limit(), 60s);
 }
 
 TEST_F(SessionTest, HasBaselinesForWhatTheServerLeavesOut) {  // R-CONF-22

@@ -1,0 +1,102 @@
+// What a sample tells about itself.
+#include "service/results/standing.hpp"
+#include "service/sampling/dispatched_sample.hpp"
+
+namespace tinkxx::service {
+
+Stage SampleCall::shown() const noexcept {
+    switch (stage_) {
+        case Stage::starting:
+        case Stage::creating_sampler:
+        case Stage::waiting_for_credential:
+            return sampler_->stage();
+        case Stage::submitting:
+            if (!dispatched_ || dispatched_->submit() == nullptr) return stage_;
+            return stage_of(dispatched_->submit()->doing());
+        case Stage::polling:
+            break;
+        default:
+            return stage_;
+    }
+    auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr;
+    return poll != nullptr ? stage_of(*poll) : Stage::polling;
+}
+
+void SampleCall::fill(OperationStatus& status, TimePoint now) const {
+    if (why_) status.why = *why_;
+    status.attempt = attempt_;
+    if (dispatched_) {
+        status.request_id = dispatched_->request_id;
+        if (auto const* const queue = dispatched_->queue.get()) {
+            status.queue_state = queue->state;
+            status.queue_reason = queue->reason;
+        }
+    }
+    if (auto const at = deadline()) status.deadline_in = *at - now;  // also when it has come
+    if (armed()) status.ends_in = until_ - now;
+    if (handler() != nullptr) {
+        if (auto const stuck = handler()->stuck_at()) status.gives_up_in = *stuck - now;
+    }
+    switch (stage_) {
+        case Stage::starting:
+        case Stage::creating_sampler:
+        case Stage::waiting_for_credential:
+            status.why = sampler_->standing(now);
+            if (auto const until = sampler_->until()) status.ends_in = *until - now;
+            if (auto const call = sampler_->call_standing()) describe_stall(status, *call, now);
+            break;
+        case Stage::waiting_for_slot:
+            status.why =
+                "as many samples are under way as RetryConfig::max_connections or the server "
+                "allows";
+            break;
+        case Stage::waiting_for_count:
+            status.why = std::to_string(core().count().in_use()) +
+                         " samples are being submitted (DispatchLimits::count)";
+            break;
+        case Stage::throttled:
+            status.why = "after a refusal for load only " +
+                         std::to_string(core().throttled().in_use()) +
+                         " are submitted at a time (DispatchLimits::throttled)";
+            break;
+        case Stage::waiting_for_bytes:
+            status.why =
+                "other prompts are being submitted (DispatchLimits::bytes); this one counts " +
+                std::to_string(dispatched_->permits.byte_cost) + " bytes";
+            break;
+        case Stage::encoding:
+            status.why = "its long prompt is being written";
+            break;
+        case Stage::decoding:
+            status.why = "its long result is being read";
+            break;
+        case Stage::waiting_for_completion:
+            if (auto const* completions = sampler_->completions()) {
+                status.why = completions->standing();
+                if (auto const since = completions->failing_since()) status.stalled = now - *since;
+            }
+            break;
+        case Stage::backing_off:
+        case Stage::billing_pause:
+        case Stage::waiting_to_retry: {
+            bool const submitted = dispatched_ && dispatched_->stalled_since != TimePoint{};
+            status.stalled = now - (submitted ? dispatched_->stalled_since : shown_since());
+            break;
+        }
+        case Stage::submitting:
+            if (auto const* const request = dispatched_ ? dispatched_->submit() : nullptr) {
+                describe(status, *request, now);
+                status.stalled = now - dispatched_->stalled_since;
+            }
+            break;
+        case Stage::polling:
+            if (auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr) {
+                describe(status, *poll, core().http(), now);
+            }
+            break;
+        default:
+            break;
+    }
+}
+
+}  // namespace tinkxx::service
