@@ -1,6 +1,6 @@
 // Who may talk to a server, what it takes on, and the faults it makes up.
-#include "local/access.hpp"
-#include "local/chaos.hpp"
+#include "local/api/access.hpp"
+#include "local/core/chaos.hpp"
 #include "raw_fixture.hpp"
 
 #include "wire/server_requests.hpp"

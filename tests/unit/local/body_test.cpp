@@ -1,4 +1,4 @@
-#include "local/body.hpp"
+#include "local/api/body.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a batch may hold, and how it is said that it may not.
-#include "local/core/data.hpp"
+#include "local/training/data.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

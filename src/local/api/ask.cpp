@@ -1,0 +1,58 @@
+#include "local/api/ask.hpp"
+
+#include "wire/server_answers.hpp"
+
+#include <charconv>
+
+namespace tinkxx::local {
+
+std::int64_t Ask::number(std::string_view name, std::int64_t otherwise, std::int64_t least,
+                         std::int64_t most) const {
+    auto const found = query.find(name);
+    if (found == query.end()) return otherwise;
+    auto const& text = found->second;
+    std::int64_t value = 0;
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
+        throw Refused{400, std::string{operation} + ": " + std::string{name} + " is " +
+                               text.substr(0, 64) + "; it must be a number from " +
+                               std::to_string(least) + " to " + std::to_string(most)};
+    }
+    return value;
+}
+
+void send_bytes(Answer& answer, int status, std::string_view content_type, std::string body) {
+    // A client takes a 400 without a length for the word of a proxy.
+    answer.head(status, {{"Content-Type", std::string{content_type}}}, body.size());
+    if (!body.empty()) answer.data(std::move(body));
+    answer.done();
+}
+
+void send_json(Answer& answer, int status, std::string body) {
+    send_bytes(answer, status, "application/json", std::move(body));
+}
+
+void send_json(Answer& answer, std::string body) { send_json(answer, 200, std::move(body)); }
+
+void send_nothing(Answer& answer) {
+    answer.head(204, {}, std::nullopt);
+    answer.done();
+}
+
+void send_refusal(Answer& answer, Refused const& refused) {
+    auto body = wire::server::encode_detail(refused.detail);
+    Headers headers{{"Content-Type", "application/json"}};
+    if (refused.retry_after) {
+        headers.add("retry-after-ms", std::to_string(refused.retry_after->count()));
+    }
+    answer.head(refused.status, std::move(headers), body.size());
+    answer.data(std::move(body));
+    answer.done();
+}
+
+Refused not_written(std::string_view operation, Error const& why) {
+    return {500, std::string{operation} + ": nothing was changed: " + why.what() +
+                     "; make room on the disk of the server and send it again"};
+}
+
+}  // namespace tinkxx::local
