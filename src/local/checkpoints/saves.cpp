@@ -1,7 +1,7 @@
-#include "local/core/bodies.hpp"
-#include "local/training/data.hpp"
 #include "local/api/json.hpp"
 #include "local/api/times.hpp"
+#include "local/core/bodies.hpp"
+#include "local/training/data.hpp"
 
 #include <filesystem>
 #include <system_error>
@@ -115,7 +115,7 @@ void Core::submit_save(Ask& ask, Kind kind, ws::Save save) {
     print.add(request.user_metadata.has_value());
     if (request.user_metadata) print.add(*request.user_metadata);
 
-    // What is wrong with it is told by its promise, so that its number counts.
+    // What is wrong with it is told by its result, so that its number counts.
     auto const refuse = [&job](std::string why) {
         if (job->refusal.empty()) job->refusal = std::move(why);
     };
@@ -400,10 +400,10 @@ void Core::count_samplers(std::string_view operation, std::string const& session
 }
 
 void Core::retire_folder(std::string const& folder) {
-    auto const used = drawn_.find(folder);
-    if (used == drawn_.end()) return remove_folder(folder);
+    auto const used = weights_.find(folder);
+    if (used == weights_.end()) return remove_folder(folder);
     used->second.doomed = true;
-    if (used->second.active == 0) drop_drawn(folder);
+    if (used->second.active == 0) drop_weights(folder);
 }
 
 void Core::load_adapter(engine::LoadAdapter job, std::string name, FileMarks files, Task submitted,
@@ -504,7 +504,7 @@ void Core::load_new_model(Ask& ask, ws::LoadWeights const& request, Fingerprint 
     auto const id = owner.row.id + ":train:" + std::to_string(*request.model_seq_id);
     if (auto const found = models_.find(id); found != models_.end()) {
         if (found->second.creation.fingerprint == print) {
-            return promise(ask, found->second.creation.request_id, id);
+            return send_request_id(ask, found->second.creation.request_id, id);
         }
         throw Refused{409, "load_weights: there is a model " + id + " already, made otherwise"};
     }
@@ -540,7 +540,7 @@ void Core::load_new_model(Ask& ask, ws::LoadWeights const& request, Fingerprint 
                  .user_metadata = request.user_metadata,
                  .created = scheduler_.wall(),
                  .last_request = scheduler_.wall()};
-    futures_->add(request_id, Form::json, id);
+    results_->add(request_id, Form::json, id);
     auto const state =
         request.optimizer ? engine::OptimizerState::with : engine::OptimizerState::without;
     load_model(
@@ -562,7 +562,7 @@ void Core::load_new_model(Ask& ask, ws::LoadWeights const& request, Fingerprint 
             }
             kept(id, request_id, loaded_answer(path, id), std::move(changes));
         });
-    promise(ask, request_id, id);
+    send_request_id(ask, request_id, id);
 }
 
 void Core::load_model(std::string const& id, CheckpointRow const& row, engine::OptimizerState state,

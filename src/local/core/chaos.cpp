@@ -112,15 +112,15 @@ Result<ChaosPlan> parse_chaos(std::string_view text) {
 
 Fault Chaos::next() {
     auto const ordinal = ++ordinal_;
-    auto const draw = [&](std::uint64_t stream) {
+    auto const chance = [&](std::uint64_t stream) {
         auto const bits = base::mix(base::mix(seed_ ^ (stream * 0x9e3779b97f4a7c15U)) + ordinal);
         return static_cast<double>(bits >> 11U) * 0x1.0p-53;
     };
     Fault fault;
     auto const span = static_cast<double>((plan_.longest - plan_.shortest).count());
     fault.delay =
-        plan_.shortest + std::chrono::nanoseconds{static_cast<std::int64_t>(draw(1) * span)};
-    auto at = draw(2);
+        plan_.shortest + std::chrono::nanoseconds{static_cast<std::int64_t>(chance(1) * span)};
+    auto at = chance(2);
     for (auto const& [status, share] : plan_.statuses) {
         if (at < share) {
             fault.status = status;
@@ -128,7 +128,7 @@ Fault Chaos::next() {
         }
         at -= share;
     }
-    if (at < plan_.drop) fault.drop = draw(3) < 0.5 ? Fault::Drop::before : Fault::Drop::after;
+    if (at < plan_.drop) fault.drop = chance(3) < 0.5 ? Fault::Drop::before : Fault::Drop::after;
     return fault;
 }
 

@@ -136,7 +136,7 @@ Core::~Core() {
     for (auto& reader : readers_) reader.reset();
     result_worker_.reset();
     file_worker_.reset();
-    futures_.reset();
+    results_.reset();
     // What is under way is written; what waits for its turn is written here.
     worker_.reset();
     if (store_) store_->flush();
@@ -248,9 +248,9 @@ private:
 };
 
 void Core::start() {
-    futures_ = std::make_unique<Futures>(
+    results_ = std::make_unique<Results>(
         scheduler_, *store_,
-        FuturesOptions{
+        ResultsOptions{
             .poll_hold = options_.poll_hold,
             .completion_hold = std::min<std::chrono::milliseconds>(30s, options_.poll_hold),
             .inline_result_bytes = options_.inline_result_bytes,
@@ -259,13 +259,13 @@ void Core::start() {
             .fetched_bytes = options_.limits.fetched_bytes,
             .memory_bytes = options_.limits.result_bytes,
             .most = options_.limits.results});
-    futures_->why_waiting = [this](std::string const& id) { return why_waiting(id); };
-    futures_->plausible = [this](std::string const& id) {
+    results_->why_waiting = [this](std::string const& id) { return why_waiting(id); };
+    results_->plausible = [this](std::string const& id) {
         auto const owner = id.substr(0, id.rfind(':'));
         return runs_.contains(owner) || samplers_.contains(owner) || models_.contains(owner);
     };
-    futures_->forgotten = [this](std::string const& id) { sample_prints_.erase(id); };
-    futures_->elsewhere = [this](Task work, Task done) {
+    results_->forgotten = [this](std::string const& id) { sample_prints_.erase(id); };
+    results_->elsewhere = [this](Task work, Task done) {
         result_worker_->run(std::move(work), std::move(done));
     };
     bool const by_loop = options_.compute == Compute::loop;
@@ -299,7 +299,7 @@ void Core::start() {
     for (auto const& row : unfinished_) {
         auto const seq = row.id.substr(row.id.rfind(':') + 1);
         auto const number = std::strtoll(seq.c_str(), nullptr, 10);
-        futures_->restore(row, number / clone_stride);
+        results_->restore(row, number / clone_stride);
     }
     std::erase_if(unfinished_, [](auto const& row) { return row.state != "pending"; });
     resume_samples();
@@ -368,7 +368,7 @@ void Core::finish_sweep(Look& look) {
     for (auto const& id : std::exchange(dirty_runs_, {})) {
         store_->write({{Table::run, id, encode(runs_.at(id))}});
     }
-    futures_->sweep();
+    results_->sweep();
     scheduler_.arm(*sweep_, scheduler_.now() + 5s, Precision::coarse);
 }
 
@@ -397,8 +397,8 @@ Core::Base const& Core::base(std::string_view operation, std::string const& name
 }
 
 QueueNote Core::why_waiting(std::string const& id) const {
-    if (auto const found = drawings_.find(id);
-        found != drawings_.end() && !found->second.job &&
+    if (auto const found = pending_samples_.find(id);
+        found != pending_samples_.end() && !found->second.job &&
         std::ranges::find(starved_, found->second.weights) != starved_.end()) {
         return {"paused_capacity",
                 "the memory for adapters is in use; waiting for other samples to end"};

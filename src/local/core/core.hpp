@@ -5,17 +5,17 @@
 
 #include "engine/engine.hpp"
 #include "local/api/access.hpp"
-#include "local/core/chaos.hpp"
 #include "local/api/ask.hpp"
-#include "local/core/counters.hpp"
 #include "local/api/fingerprint.hpp"
-#include "local/results/results.hpp"
-#include "local/api/pieces.hpp"
-#include "local/store/rows.hpp"
-#include "local/store/stored.hpp"
 #include "local/api/handler.hpp"
+#include "local/api/pieces.hpp"
+#include "local/core/chaos.hpp"
+#include "local/core/counters.hpp"
+#include "local/results/results.hpp"
 #include "local/store/home.hpp"
+#include "local/store/rows.hpp"
 #include "local/store/store.hpp"
+#include "local/store/stored.hpp"
 #include "wire/server_requests.hpp"
 
 #include <array>
@@ -52,7 +52,7 @@ public:
     Core(Core const&) = delete;
     Core& operator=(Core const&) = delete;
 
-    /// Begins to load models and to compute what was promised before.
+    /// Begins to load models and to compute what was accepted before.
     void start();
     void handle(ServerRequest request, std::shared_ptr<Answer> answer) override;
     /// Takes no new work (503), and calls `done` once what runs is done and written down, or
@@ -145,7 +145,7 @@ private:
         TimePoint seen{};
     };
     using Sessions = std::map<std::string, Session>;
-    /// Carries a training request out, under the id that it was promised.
+    /// Carries a training request out, under the id of its result.
     using Step = tinkxx::detail::UniqueFunction<void(std::string const& request_id)>;
     struct Seen {
         Fingerprint fingerprint{};
@@ -172,8 +172,8 @@ private:
         std::size_t pending{0};
         std::int64_t unnumbered{0};
     };
-    /// Weights to draw from, in memory or not.
-    struct Drawn {
+    /// Weights to sample from, in memory or not.
+    struct LoadedWeights {
         std::string base{};
         std::string folder{};
         Training training{};
@@ -190,10 +190,10 @@ private:
         bool doomed{false};
     };
     /// A sample under way.
-    struct Drawing {
+    struct PendingSample {
         std::optional<engine::JobId> job{};
         std::string owner{};
-        /// The key of the weights that it draws from, if they are not those of a base model.
+        /// The key of the weights that it samples from, if they are not those of a base model.
         std::string weights{};
         /// Whom it counts for, and what it holds or may come to hold.
         std::string session{};
@@ -203,7 +203,7 @@ private:
     struct Share {
         std::size_t samples{0};
     };
-    struct Sampled;
+    struct SampleJob;
     struct SampleRead;
 
     Core(ServerOptions options, Scheduler& scheduler, std::unique_ptr<Home> home,
@@ -306,7 +306,7 @@ private:
     /// Keeps the result of a pass, which `encode` writes: off the loop if it is large.
     void passed(std::string const& model_id, std::string const& request_id, std::size_t tokens,
                 std::size_t bytes, tinkxx::detail::UniqueFunction<std::string()> encode);
-    void promise(Ask& ask, std::string const& request_id, std::string const& model_id);
+    void send_request_id(Ask& ask, std::string const& request_id, std::string const& model_id);
     /// Ends a request of a model, which may be gone.
     void ended(std::string const& model_id, std::string const& request_id);
     void kept(std::string const& model_id, std::string const& request_id, std::string payload,
@@ -354,7 +354,7 @@ private:
     void remove_folder(std::string const& folder);
     /// Removes what has a temporary name.
     void remove_temporary(std::string const& name);
-    /// Removes a folder once nobody draws from it.
+    /// Removes a folder once nobody samples from it.
     void retire_folder(std::string const& folder);
     void forget_checkpoint(std::shared_ptr<Answer> const& answer, TinkerPath const& path,
                            std::string_view event, std::shared_ptr<Turn> turn);
@@ -365,8 +365,8 @@ private:
                                                  std::optional<std::int64_t> ttl) const;
 
     // sampling.cpp
-    /// Checks a request and finds what it draws from; throws `Refused`.
-    [[nodiscard]] std::shared_ptr<Sampled> prepare(std::string_view operation, SampleRead read);
+    /// Checks a request and finds the weights that it samples from; throws `Refused`.
+    [[nodiscard]] std::shared_ptr<SampleJob> prepare(std::string_view operation, SampleRead read);
     void make_sampler(Ask& ask, wire::server::CreateSamplingSession const& request);
     /// What there is to say of a request without regard to any model. Any thread.
     [[nodiscard]] static SampleRead understand(std::string_view operation, std::size_t most_tokens,
@@ -376,32 +376,32 @@ private:
     void submit_sample(Ask& ask, SampleRead read);
     void submit_stream(Ask& ask, SampleRead read);
     /// Throws `Refused` if there is no room for it.
-    void admit_sample(std::string_view operation, Sampled const& sample) const;
-    void begin_drawing(Sampled const& sample, std::string const& owner);
+    void admit_sample(std::string_view operation, SampleJob const& sample) const;
+    void begin_sample(SampleJob const& sample, std::string const& owner);
     /// It does not count any more.
-    void end_drawing(std::map<std::string, Drawing>::iterator at);
-    /// Computes what was promised before a restart.
+    void end_sample(std::map<std::string, PendingSample>::iterator at);
+    /// Computes samples that were accepted before a restart.
     void resume_samples();
     void resume_sample(std::string const& id, std::string const& body);
     void resume_sample(std::string const& id, Result<wire::server::Sample> decoded);
-    void draw(std::shared_ptr<Sampled> const& sample);
-    void drawn(std::shared_ptr<Sampled> const& sample, engine::SampleResult result);
-    void score_targets(std::shared_ptr<Sampled> const& sample);
-    void score_samples(std::shared_ptr<Sampled> const& sample, std::size_t index);
-    void finish_sample(std::shared_ptr<Sampled> const& sample);
-    void keep_sample(std::shared_ptr<Sampled> const& sample, std::string payload);
-    void fail_sample(std::shared_ptr<Sampled> const& sample, Error const& error);
-    void release_sample(std::shared_ptr<Sampled> const& sample);
-    void cancel_drawing(std::string const& id);
+    void compute(std::shared_ptr<SampleJob> const& sample);
+    void sampled(std::shared_ptr<SampleJob> const& sample, engine::SampleResult result);
+    void score_targets(std::shared_ptr<SampleJob> const& sample);
+    void score_samples(std::shared_ptr<SampleJob> const& sample, std::size_t index);
+    void finish_sample(std::shared_ptr<SampleJob> const& sample);
+    void keep_sample(std::shared_ptr<SampleJob> const& sample, std::string payload);
+    void fail_sample(std::shared_ptr<SampleJob> const& sample, Error const& error);
+    void release_sample(std::shared_ptr<SampleJob> const& sample);
+    void cancel_sample(std::string const& id);
     void release(std::string const& key);
     /// Calls back once the weights are in memory.
     void with_weights(std::string const& key,
                       tinkxx::detail::UniqueFunction<void(Result<void>)> done);
-    void load_drawn(std::string const& key);
-    void drop_drawn(std::string const& key);
+    void load_for_sampling(std::string const& key);
+    void drop_weights(std::string const& key);
     [[nodiscard]] bool make_room(std::size_t bytes);
     void retry_starved();
-    Drawn& drawn_of(CheckpointRow const& row);
+    LoadedWeights& weights_of(CheckpointRow const& row);
 
     // runs.cpp
     [[nodiscard]] CheckpointRow& named_checkpoint(Ask const& ask);
@@ -443,7 +443,7 @@ private:
     std::unique_ptr<Worker> result_worker_{};
     std::array<std::size_t, 2> reading_bytes_{};
     std::unique_ptr<Store> store_{};
-    std::unique_ptr<Futures> futures_{};
+    std::unique_ptr<Results> results_{};
     Counters counters_{};
     std::string secret_{};
 
@@ -465,20 +465,20 @@ private:
     /// Names of checkpoints that are being saved.
     std::set<TinkerPath> reserved_{};
     std::int64_t next_ordinal_{1};
-    std::map<std::string, Drawn> drawn_{};
+    std::map<std::string, LoadedWeights> weights_{};
     std::uint64_t uses_{0};
-    std::size_t drawn_bytes_{0};
+    std::size_t weights_bytes_{0};
     std::size_t model_bytes_{0};
     /// Who waits for memory, in order.
     std::deque<std::string> starved_{};
-    std::map<std::string, Drawing> drawings_{};
+    std::map<std::string, PendingSample> pending_samples_{};
     std::map<std::string, Share> shares_{};
-    std::size_t drawing_bytes_{0};
+    std::size_t sample_bytes_{0};
     /// Samplers whose rows are being written.
     std::map<std::string, SamplerRow> new_samplers_{};
-    /// Of samples that are promised or kept.
+    /// Of samples that are pending or kept.
     std::map<std::string, Fingerprint> sample_prints_{};
-    /// Requests that were promised before a restart.
+    /// Requests that were accepted before a restart.
     std::vector<RequestRow> unfinished_{};
     /// Folders to be removed once there is a loop.
     std::vector<std::string> abandoned_{};

@@ -1,5 +1,5 @@
-#include "local/core/bodies.hpp"
 #include "local/api/json.hpp"
+#include "local/core/bodies.hpp"
 #include "local/core/routes.hpp"
 #include "wire/service_messages.hpp"
 
@@ -95,17 +95,17 @@ void Core::metrics(Ask& ask) {
     };
     gauge("tinkxx_sessions_active", active_sessions_);
     gauge("tinkxx_models_loaded", models_.size());
-    gauge("tinkxx_requests_pending", futures_->pending_count());
-    gauge("tinkxx_samples_pending", futures_->pending_samples());
+    gauge("tinkxx_requests_pending", results_->pending_count());
+    gauge("tinkxx_samples_pending", results_->pending_samples());
     gauge("tinkxx_training_bytes_pending", pending_bytes_);
-    gauge("tinkxx_sample_bytes_pending", drawing_bytes_);
+    gauge("tinkxx_sample_bytes_pending", sample_bytes_);
     gauge("tinkxx_body_bytes_reading", reading_bytes_[0] + reading_bytes_[1]);
-    gauge("tinkxx_polls_waiting", futures_->waiting());
-    gauge("tinkxx_results_kept", futures_->kept());
-    gauge("tinkxx_result_bytes", futures_->memory_bytes());
+    gauge("tinkxx_polls_waiting", results_->waiting());
+    gauge("tinkxx_results_kept", results_->kept());
+    gauge("tinkxx_result_bytes", results_->memory_bytes());
     gauge("tinkxx_kept_bytes", kept_bytes_);
     gauge("tinkxx_checkpoints", checkpoints_.size());
-    gauge("tinkxx_adapter_bytes", model_bytes_ + drawn_bytes_);
+    gauge("tinkxx_adapter_bytes", model_bytes_ + weights_bytes_);
     gauge("tinkxx_adapter_bytes_limit", options_.limits.adapter_bytes);
     send_bytes(*ask.answer, 200, "text/plain; version=0.0.4", std::move(text));
 }

@@ -47,9 +47,9 @@ std::string as_json(Form form, std::string const& payload) {
 }  // namespace
 
 /// Somebody who waits for one result.
-class Futures::Poll final : public Timer {
+class Results::Poll final : public Timer {
 public:
-    Poll(Futures& owner, std::string id, std::shared_ptr<Answer> to, bool as_protobuf,
+    Poll(Results& owner, std::string id, std::shared_ptr<Answer> to, bool as_protobuf,
          bool metadata_only)
         : answer{std::move(to)},
           protobuf{as_protobuf},
@@ -70,14 +70,14 @@ public:
     bool metadata;
 
 private:
-    Futures& owner_;
+    Results& owner_;
     std::string id_;
 };
 
 /// Somebody who waits for any result of a sampler.
-class Futures::CompletionPoll final : public Timer {
+class Results::CompletionPoll final : public Timer {
 public:
-    CompletionPoll(Futures& owner, StreamKey key, std::int64_t seen, std::shared_ptr<Answer> to)
+    CompletionPoll(Results& owner, StreamKey key, std::int64_t seen, std::shared_ptr<Answer> to)
         : answer{std::move(to)}, previous{seen}, owner_{owner}, key_{std::move(key)} {}
 
     void on_time() override {
@@ -92,144 +92,144 @@ public:
     std::int64_t previous;
 
 private:
-    Futures& owner_;
+    Results& owner_;
     StreamKey key_;
 };
 
 /// Writes results again that could not be written.
-class Futures::Again final : public Timer {
+class Results::Again final : public Timer {
 public:
-    explicit Again(Futures& owner) : owner_{owner} {}
+    explicit Again(Results& owner) : owner_{owner} {}
     void on_time() override {
         for (auto& [id, more] : std::exchange(owner_.unsaved_, {})) owner_.save(id, more, {});
     }
 
 private:
-    Futures& owner_;
+    Results& owner_;
 };
 
-Futures::Futures(Scheduler& scheduler, Store& store, FuturesOptions options)
+Results::Results(Scheduler& scheduler, Store& store, ResultsOptions options)
     : scheduler_{scheduler},
       store_{store},
       options_{options},
       cursor_{to_micros(scheduler.wall())},
       again_{std::make_unique<Again>(*this)} {}
 
-Futures::~Futures() { *alive_ = false; }
+Results::~Results() { *alive_ = false; }
 
-RequestRow Futures::row_of(Promise const& promise, WallTime at) {
-    RequestRow row{.id = promise.id,
-                   .owner = promise.owner,
-                   .form = std::string{form_name(promise.form)},
+RequestRow Results::row_of(PendingResult const& result, WallTime at) {
+    RequestRow row{.id = result.id,
+                   .owner = result.owner,
+                   .form = std::string{form_name(result.form)},
                    .state = "pending",
-                   .error = promise.error,
-                   .category = promise.category,
-                   .size = static_cast<std::int64_t>(promise.size),
+                   .error = result.error,
+                   .category = result.category,
+                   .size = static_cast<std::int64_t>(result.size),
                    .at = at};
-    if (promise.state != State::pending) row.state = promise.error.empty() ? "done" : "failed";
+    if (result.state != State::pending) row.state = result.error.empty() ? "done" : "failed";
     return row;
 }
 
-void Futures::add(std::string id, Form form, std::string owner) {
-    auto& promise = promises_[id];
-    promise = {.id = std::move(id), .form = form, .owner = std::move(owner)};
+void Results::add(std::string id, Form form, std::string owner) {
+    auto& result = results_[id];
+    result = {.id = std::move(id), .form = form, .owner = std::move(owner)};
     ++pending_;
 }
 
-void Futures::add_sample(std::string id, std::string owner, std::int64_t clone, std::string row,
+void Results::add_sample(std::string id, std::string owner, std::int64_t clone, std::string row,
                          Store::Written accepted) {
-    auto& promise = promises_[id];
-    promise = {.id = id, .form = Form::sample, .owner = std::move(owner), .clone = clone};
+    auto& result = results_[id];
+    result = {.id = id, .form = Form::sample, .owner = std::move(owner), .clone = clone};
     ++pending_;
     ++pending_samples_;
-    promise.unaccepted.emplace();
-    promise.unaccepted->push_back(std::move(accepted));
+    result.unaccepted.emplace();
+    result.unaccepted->push_back(std::move(accepted));
     store_.write({{Table::request, id, std::move(row)}}, [this, id](Result<void> const& written) {
-        auto const found = promises_.find(id);
-        if (found == promises_.end() || !found->second.unaccepted) return;
+        auto const found = results_.find(id);
+        if (found == results_.end() || !found->second.unaccepted) return;
         auto waiting = *std::exchange(found->second.unaccepted, std::nullopt);
         if (!written) drop(id, written.error());
         for (auto& one : waiting) one(written);
     });
 }
 
-void Futures::when_accepted(std::string const& id, Store::Written accepted) {
-    auto const found = promises_.find(id);
-    if (found == promises_.end() || !found->second.unaccepted) return accepted({});
+void Results::when_accepted(std::string const& id, Store::Written accepted) {
+    auto const found = results_.find(id);
+    if (found == results_.end() || !found->second.unaccepted) return accepted({});
     found->second.unaccepted->push_back(std::move(accepted));
 }
 
-void Futures::restore(RequestRow const& row, std::int64_t clone) {
-    auto& promise = promises_[row.id];
-    promise = {.id = row.id,
-               .form = form_of(row.form),
-               .owner = row.owner,
-               .clone = clone,
-               .size = static_cast<std::size_t>(std::max<std::int64_t>(0, row.size)),
-               .error = row.error,
-               .category = row.category,
-               .settled = scheduler_.now()};
+void Results::restore(RequestRow const& row, std::int64_t clone) {
+    auto& result = results_[row.id];
+    result = {.id = row.id,
+              .form = form_of(row.form),
+              .owner = row.owner,
+              .clone = clone,
+              .size = static_cast<std::size_t>(std::max<std::int64_t>(0, row.size)),
+              .error = row.error,
+              .category = row.category,
+              .settled = scheduler_.now()};
     if (row.state == "pending") {
         ++pending_;
-        if (promise.form == Form::sample) ++pending_samples_;
+        if (result.form == Form::sample) ++pending_samples_;
         return;
     }
-    promise.state = row.state == "done" ? State::done : State::failed;
+    result.state = row.state == "done" ? State::done : State::failed;
     settled_.push_back(row.id);
     ++unfetched_;
-    announce(promise);
+    announce(result);
 }
 
-bool Futures::pending_sample(std::string const& id) const {
-    auto const found = promises_.find(id);
-    return found != promises_.end() && found->second.state == State::pending &&
+bool Results::pending_sample(std::string const& id) const {
+    auto const found = results_.find(id);
+    return found != results_.end() && found->second.state == State::pending &&
            found->second.form == Form::sample;
 }
 
-void Futures::complete(std::string const& id, std::string payload, std::vector<Change> more) {
-    auto const found = promises_.find(id);
-    if (found == promises_.end() || found->second.state != State::pending) {
+void Results::complete(std::string const& id, std::string payload, std::vector<Change> more) {
+    auto const found = results_.find(id);
+    if (found == results_.end() || found->second.state != State::pending) {
         store_.write(std::move(more));
         return;
     }
-    auto& promise = found->second;
-    promise.state = State::settling;
-    promise.size = payload.size();
-    promise.payload = std::make_shared<std::string const>(std::move(payload));
-    memory_bytes_ += promise.size;
+    auto& result = found->second;
+    result.state = State::settling;
+    result.size = payload.size();
+    result.payload = std::make_shared<std::string const>(std::move(payload));
+    memory_bytes_ += result.size;
     in_memory_.push_back(id);
     save(id, std::make_shared<std::vector<Change> const>(std::move(more)), {});
 }
 
-void Futures::fail(std::string const& id, std::string error, ErrorCategory category,
+void Results::fail(std::string const& id, std::string error, ErrorCategory category,
                    Store::Written done) {
-    auto const found = promises_.find(id);
-    if (found == promises_.end() || found->second.state != State::pending) {
+    auto const found = results_.find(id);
+    if (found == results_.end() || found->second.state != State::pending) {
         if (done) done({});
         return;
     }
-    auto& promise = found->second;
-    promise.state = State::settling;
-    promise.error = error.empty() ? "the request failed" : std::move(error);
-    promise.category = to_string(category);
+    auto& result = found->second;
+    result.state = State::settling;
+    result.error = error.empty() ? "the request failed" : std::move(error);
+    result.category = to_string(category);
     save(id, std::make_shared<std::vector<Change> const>(), std::move(done));
 }
 
-void Futures::save(std::string const& id, std::shared_ptr<std::vector<Change> const> const& more,
+void Results::save(std::string const& id, std::shared_ptr<std::vector<Change> const> const& more,
                    Store::Written done) {
-    auto const found = promises_.find(id);
-    if (found == promises_.end() || found->second.state != State::settling) return;
-    auto const& promise = found->second;
+    auto const found = results_.find(id);
+    if (found == results_.end() || found->second.state != State::settling) return;
+    auto const& result = found->second;
     auto changes = *more;
-    changes.push_back({Table::request, id, encode(row_of(promise, scheduler_.wall()))});
-    if (promise.payload) {
-        changes.push_back({.table = Table::result, .key = id, .shared = promise.payload});
+    changes.push_back({Table::request, id, encode(row_of(result, scheduler_.wall()))});
+    if (result.payload) {
+        changes.push_back({.table = Table::result, .key = id, .shared = result.payload});
     }
     store_.write(std::move(changes),
                  [this, id, more, done = std::move(done)](Result<void> written) mutable {
                      if (written) {
                          settle(id);
-                     } else if (auto const still = promises_.find(id); still != promises_.end()) {
+                     } else if (auto const still = results_.find(id); still != results_.end()) {
                          still->second.unsaved = written.error().what();
                          unsaved_.emplace_back(id, more);
                          if (!again_->armed()) {
@@ -241,9 +241,9 @@ void Futures::save(std::string const& id, std::shared_ptr<std::vector<Change> co
                  });
 }
 
-void Futures::drop(std::string const& id, Error const& why) {
-    auto const found = promises_.find(id);
-    if (found == promises_.end()) return;
+void Results::drop(std::string const& id, Error const& why) {
+    auto const found = results_.find(id);
+    if (found == results_.end()) return;
     auto const polls = std::move(found->second.polls);
     if (found->second.state == State::pending || found->second.state == State::settling) {
         --pending_;
@@ -252,7 +252,7 @@ void Futures::drop(std::string const& id, Error const& why) {
         --unfetched_;
     }
     if (found->second.payload) memory_bytes_ -= found->second.size;
-    promises_.erase(found);
+    results_.erase(found);
     // It may have been computed and written already.
     store_.write({{Table::request, id, std::nullopt}, {Table::result, id, std::nullopt}});
     if (forgotten) forgotten(id);
@@ -265,15 +265,15 @@ void Futures::drop(std::string const& id, Error const& why) {
     }
 }
 
-void Futures::shrink_memory() {
+void Results::shrink_memory() {
     // Most are fetched and forgotten long before their turn comes.
     for (auto* const ids : {&in_memory_, &settled_}) {
-        if (ids->size() <= 2 * promises_.size() + 1000) continue;
-        std::erase_if(*ids, [this](auto const& id) { return !promises_.contains(id); });
+        if (ids->size() <= 2 * results_.size() + 1000) continue;
+        std::erase_if(*ids, [this](auto const& id) { return !results_.contains(id); });
     }
     while (memory_bytes_ > options_.memory_bytes && !in_memory_.empty()) {
-        auto const found = promises_.find(in_memory_.front());
-        if (found != promises_.end() && found->second.payload) {
+        auto const found = results_.find(in_memory_.front());
+        if (found != results_.end() && found->second.payload) {
             // One that is not safe yet must not be lost; the next round finds it again.
             if (found->second.state != State::done) return;
             found->second.payload.reset();
@@ -283,23 +283,23 @@ void Futures::shrink_memory() {
     }
 }
 
-void Futures::settle(std::string const& id) {
-    auto const found = promises_.find(id);
-    if (found == promises_.end()) return;
-    auto& promise = found->second;
-    if (promise.state != State::settling) return;
-    promise.state = promise.error.empty() ? State::done : State::failed;
-    promise.settled = scheduler_.now();
-    promise.unsaved.clear();
+void Results::settle(std::string const& id) {
+    auto const found = results_.find(id);
+    if (found == results_.end()) return;
+    auto& result = found->second;
+    if (result.state != State::settling) return;
+    result.state = result.error.empty() ? State::done : State::failed;
+    result.settled = scheduler_.now();
+    result.unsaved.clear();
     settled_.push_back(id);
     ++unfetched_;
     --pending_;
-    if (promise.form == Form::sample) --pending_samples_;
-    announce(promise);
-    for (auto const& poll : std::exchange(promise.polls, {})) {
+    if (result.form == Form::sample) --pending_samples_;
+    announce(result);
+    for (auto const& poll : std::exchange(result.polls, {})) {
         --waiting_;
         scheduler_.disarm(*poll);
-        deliver(promise, *poll);
+        deliver(result, *poll);
     }
     shrink_memory();
     if (unfetched_ > options_.most) {
@@ -309,10 +309,10 @@ void Futures::settle(std::string const& id) {
     }
 }
 
-void Futures::announce(Promise const& promise) {
-    if (promise.form != Form::sample) return;
-    auto& stream = streams_[{promise.owner, promise.clone}];
-    stream.done.emplace_back(++cursor_, promise.id);
+void Results::announce(PendingResult const& result) {
+    if (result.form != Form::sample) return;
+    auto& stream = streams_[{result.owner, result.clone}];
+    stream.done.emplace_back(++cursor_, result.id);
     for (auto const& poll : std::exchange(stream.polls, {})) {
         --waiting_;
         scheduler_.disarm(*poll);
@@ -320,10 +320,10 @@ void Futures::announce(Promise const& promise) {
     }
 }
 
-std::string Futures::try_again(std::string const& id) const {
+std::string Results::try_again(std::string const& id) const {
     auto note = why_waiting ? why_waiting(id) : QueueNote{};
-    auto const found = promises_.find(id);
-    if (found != promises_.end() && !found->second.unsaved.empty()) {
+    auto const found = results_.find(id);
+    if (found != results_.end() && !found->second.unsaved.empty()) {
         note = {"paused_capacity",
                 "the result is there and cannot be written: " + found->second.unsaved +
                     "; make room on the disk of the server"};
@@ -339,15 +339,15 @@ std::string Futures::try_again(std::string const& id) const {
     return body;
 }
 
-void Futures::retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
+void Results::retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
                        std::shared_ptr<Answer> const& answer) {
     if (fetched_bytes_ > options_.fetched_bytes || fetched_.size() > options_.most) {
         std::vector<Change> changes;
         forget_fetched(changes);
         store_.write(std::move(changes));
     }
-    auto const found = promises_.find(ask.request_id);
-    if (found == promises_.end()) {
+    auto const found = results_.find(ask.request_id);
+    if (found == results_.end()) {
         if (plausible && plausible(ask.request_id)) {
             throw Refused{410, "retrieve_future: the result of " + ask.request_id +
                                    " is not kept any more, or the server was restarted before it "
@@ -356,16 +356,15 @@ void Futures::retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
         throw Refused{404, "retrieve_future: there is no request " + ask.request_id.substr(0, 200) +
                                "; it was never accepted here"};
     }
-    auto& promise = found->second;
-    auto poll =
-        std::make_shared<Poll>(*this, promise.id, answer, protobuf, ask.allow_metadata_only);
-    if (promise.state == State::done || promise.state == State::failed) {
-        return deliver(promise, *poll);
+    auto& result = found->second;
+    auto poll = std::make_shared<Poll>(*this, result.id, answer, protobuf, ask.allow_metadata_only);
+    if (result.state == State::done || result.state == State::failed) {
+        return deliver(result, *poll);
     }
     scheduler_.arm(*poll, scheduler_.now() + options_.poll_hold, Precision::coarse);
     ++waiting_;
-    promise.polls.push_back(poll);
-    answer->on_gone([this, alive = std::weak_ptr<bool>{alive_}, id = promise.id,
+    result.polls.push_back(poll);
+    answer->on_gone([this, alive = std::weak_ptr<bool>{alive_}, id = result.id,
                      gone = std::weak_ptr<Poll>{poll}] {
         auto const living = alive.lock();
         if (!living || !*living) return;
@@ -373,9 +372,9 @@ void Futures::retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
     });
 }
 
-void Futures::give_up(std::string const& id, Poll* poll) {
-    auto const found = promises_.find(id);
-    if (found == promises_.end()) return;
+void Results::give_up(std::string const& id, Poll* poll) {
+    auto const found = results_.find(id);
+    if (found == results_.end()) return;
     auto& polls = found->second.polls;
     auto const at =
         std::ranges::find_if(polls, [poll](auto const& one) { return one.get() == poll; });
@@ -384,38 +383,38 @@ void Futures::give_up(std::string const& id, Poll* poll) {
     polls.erase(at);
 }
 
-void Futures::deliver(Promise& promise, Poll const& poll) {
-    if (promise.state == State::failed) {
+void Results::deliver(PendingResult& result, Poll const& poll) {
+    if (result.state == State::failed) {
         std::string body;
         wire::JsonOut json{body};
         json.open_object();
-        json.member("error", promise.error);
-        json.member("category", promise.category);
+        json.member("error", result.error);
+        json.member("category", result.category);
         json.close_object();
-        fetched(promise);
+        fetched(result);
         return send_json(*poll.answer, std::move(body));
     }
-    if (poll.metadata && promise.size > options_.inline_result_bytes) {
+    if (poll.metadata && result.size > options_.inline_result_bytes) {
         std::string body;
         wire::JsonOut json{body};
         json.open_object();
         json.member("status", "complete_metadata");
-        json.member("response_payload_size", promise.size);
+        json.member("response_payload_size", result.size);
         json.close_object();
         return send_json(*poll.answer, std::move(body));
     }
-    if (promise.payload) return send(promise, poll, promise.payload);
+    if (result.payload) return send(result, poll, result.payload);
     // Of an earlier life of the server.
-    store_.find(Table::result, promise.id,
-                [this, id = promise.id, answer = poll.answer,
+    store_.find(Table::result, result.id,
+                [this, id = result.id, answer = poll.answer,
                  protobuf = poll.protobuf](Result<std::optional<std::string>> read) {
-                    auto const still = promises_.find(id);
+                    auto const still = results_.find(id);
                     if (!read) {
                         return send_refusal(
                             *answer, {500, "retrieve_future: the result of " + id +
                                                " could not be read: " + read.error().what()});
                     }
-                    if (still == promises_.end() || !*read) {
+                    if (still == results_.end() || !*read) {
                         return send_refusal(
                             *answer, {410, "retrieve_future: the result of " + id +
                                                " could not be read; send the request again"});
@@ -426,34 +425,34 @@ void Futures::deliver(Promise& promise, Poll const& poll) {
                 });
 }
 
-void Futures::send(Promise& promise, Poll const& poll,
+void Results::send(PendingResult& result, Poll const& poll,
                    std::shared_ptr<std::string const> const& payload) {
-    fetched(promise);
-    if (promise.form == Form::json) return send_shared(poll.answer, "application/json", payload);
+    fetched(result);
+    if (result.form == Form::json) return send_shared(poll.answer, "application/json", payload);
     if (poll.protobuf) return send_shared(poll.answer, "application/x-protobuf", payload);
     if (payload->size() <= options_.loop_bytes || !elsewhere) {
-        return send_json(*poll.answer, as_json(promise.form, *payload));
+        return send_json(*poll.answer, as_json(result.form, *payload));
     }
     auto const made = std::make_shared<std::shared_ptr<std::string const>>();
-    elsewhere([made, form = promise.form,
+    elsewhere([made, form = result.form,
                payload] { *made = std::make_shared<std::string const>(as_json(form, *payload)); },
               [made, answer = poll.answer] { send_shared(answer, "application/json", *made); });
 }
 
-void Futures::fetched(Promise& promise) {
-    if (promise.fetched) return;
-    promise.fetched = scheduler_.now();
+void Results::fetched(PendingResult& result) {
+    if (result.fetched) return;
+    result.fetched = scheduler_.now();
     --unfetched_;
-    fetched_.push_back(promise.id);
-    fetched_bytes_ += promise.size;
+    fetched_.push_back(result.id);
+    fetched_bytes_ += result.size;
 }
 
-void Futures::completions(wire::server::RetrieveFutures const& ask,
+void Results::completions(wire::server::RetrieveFutures const& ask,
                           std::shared_ptr<Answer> const& answer) {
     std::vector<Change> changes;
     for (auto const& id : ask.retrieved_request_ids) {
-        auto const found = promises_.find(id);
-        if (found == promises_.end() || found->second.owner != ask.sampling_session_id) continue;
+        auto const found = results_.find(id);
+        if (found == results_.end() || found->second.owner != ask.sampling_session_id) continue;
         if (found->second.state == State::done || found->second.state == State::failed) {
             forget(id, changes);
         }
@@ -479,7 +478,7 @@ void Futures::completions(wire::server::RetrieveFutures const& ask,
     });
 }
 
-void Futures::end_completion_poll(StreamKey const& key, CompletionPoll* poll) {
+void Results::end_completion_poll(StreamKey const& key, CompletionPoll* poll) {
     auto const stream = streams_.find(key);
     if (stream == streams_.end()) return;
     auto& polls = stream->second.polls;
@@ -491,13 +490,13 @@ void Futures::end_completion_poll(StreamKey const& key, CompletionPoll* poll) {
     forget_stream_if_idle(key);
 }
 
-void Futures::forget_stream_if_idle(StreamKey const& key) {
+void Results::forget_stream_if_idle(StreamKey const& key) {
     auto const stream = streams_.find(key);
     if (stream == streams_.end()) return;
     if (stream->second.done.empty() && stream->second.polls.empty()) streams_.erase(stream);
 }
 
-void Futures::send_completions(Stream const& stream, std::int64_t previous, Answer& answer) const {
+void Results::send_completions(Stream const& stream, std::int64_t previous, Answer& answer) const {
     std::string body;
     wire::JsonOut json{body};
     json.open_object();
@@ -508,8 +507,8 @@ void Futures::send_completions(Stream const& stream, std::int64_t previous, Answ
     for (auto at = news; at != stream.done.end(); ++at) {
         auto const& [cursor, id] = *at;
         previous = cursor;
-        auto const found = promises_.find(id);
-        if (found == promises_.end()) continue;  // fetched long ago
+        auto const found = results_.find(id);
+        if (found == results_.end()) continue;  // fetched long ago
         bool const failed = found->second.state == State::failed;
         json.open_object();
         json.member("state", failed ? "failed" : "finished");
@@ -523,18 +522,18 @@ void Futures::send_completions(Stream const& stream, std::int64_t previous, Answ
     send_json(answer, std::move(body));
 }
 
-void Futures::forget(std::string const& id, std::vector<Change>& changes) {
-    auto const found = promises_.find(id);
-    if (found == promises_.end()) return;
-    auto const& promise = found->second;
-    if (promise.fetched) {
-        fetched_bytes_ -= promise.size;
+void Results::forget(std::string const& id, std::vector<Change>& changes) {
+    auto const found = results_.find(id);
+    if (found == results_.end()) return;
+    auto const& result = found->second;
+    if (result.fetched) {
+        fetched_bytes_ -= result.size;
     } else {
         --unfetched_;
     }
-    if (promise.payload) memory_bytes_ -= promise.size;
-    StreamKey const key{promise.owner, promise.clone};
-    promises_.erase(found);
+    if (result.payload) memory_bytes_ -= result.size;
+    StreamKey const key{result.owner, result.clone};
+    results_.erase(found);
     changes.push_back({Table::request, id, std::nullopt});
     changes.push_back({Table::result, id, std::nullopt});
     if (forgotten) forgotten(id);
@@ -542,17 +541,17 @@ void Futures::forget(std::string const& id, std::vector<Change>& changes) {
     if (stream == streams_.end()) return;
     auto& done = stream->second.done;
     if (++stream->second.gone * 2 < done.size()) return;
-    std::erase_if(done, [this](auto const& one) { return !promises_.contains(one.second); });
+    std::erase_if(done, [this](auto const& one) { return !results_.contains(one.second); });
     stream->second.gone = 0;
     forget_stream_if_idle(key);
 }
 
-void Futures::forget_fetched(std::vector<Change>& changes) {
+void Results::forget_fetched(std::vector<Change>& changes) {
     auto const now = scheduler_.now();
     while (!fetched_.empty()) {
         auto const id = fetched_.front();
-        auto const found = promises_.find(id);
-        bool const there = found != promises_.end() && found->second.fetched;
+        auto const found = results_.find(id);
+        bool const there = found != results_.end() && found->second.fetched;
         if (there && now - *found->second.fetched < options_.fetched_keep &&
             fetched_bytes_ <= options_.fetched_bytes && fetched_.size() <= options_.most) {
             return;
@@ -562,12 +561,12 @@ void Futures::forget_fetched(std::vector<Change>& changes) {
     }
 }
 
-void Futures::forget_unfetched(std::vector<Change>& changes) {
+void Results::forget_unfetched(std::vector<Change>& changes) {
     auto const now = scheduler_.now();
     while (!settled_.empty()) {
         auto const id = settled_.front();
-        auto const found = promises_.find(id);
-        bool const there = found != promises_.end() && !found->second.fetched;
+        auto const found = results_.find(id);
+        bool const there = found != results_.end() && !found->second.fetched;
         if (there && unfetched_ <= options_.most &&
             now - found->second.settled < options_.unfetched_keep) {
             return;
@@ -577,7 +576,7 @@ void Futures::forget_unfetched(std::vector<Change>& changes) {
     }
 }
 
-void Futures::sweep() {
+void Results::sweep() {
     std::vector<Change> changes;
     forget_fetched(changes);
     forget_unfetched(changes);

@@ -26,7 +26,7 @@ namespace tinkxx::local {
 /// The form of a result: JSON, or protobuf that is turned into JSON for those who want that.
 enum class Form : std::uint8_t { json, sample, forward_backward };
 
-struct FuturesOptions {
+struct ResultsOptions {
     std::chrono::milliseconds poll_hold{std::chrono::seconds{40}};
     std::chrono::milliseconds completion_hold{std::chrono::seconds{30}};
     std::size_t inline_result_bytes{std::size_t{1} << 20U};
@@ -48,43 +48,43 @@ struct QueueNote {
     std::string reason{};
 };
 
-/// What was promised to clients: requests that are not done, and results until they are fetched.
+/// Results of requests: pending ones, and those that are kept until they are fetched.
 /// A result can be asked for once it is safe in the store. Loop thread.
-class Futures {
+class Results {
 public:
-    Futures(Scheduler& scheduler, Store& store, FuturesOptions options);
-    ~Futures();
-    Futures(Futures const&) = delete;
-    Futures& operator=(Futures const&) = delete;
+    Results(Scheduler& scheduler, Store& store, ResultsOptions options);
+    ~Results();
+    Results(Results const&) = delete;
+    Results& operator=(Results const&) = delete;
 
     /// Who knows what a request waits for; asked when a poll ends without a result.
     std::function<QueueNote(std::string const& id)> why_waiting{};
     /// Whether a request of that id could once have been accepted.
     std::function<bool(std::string const& id)> plausible{};
-    /// Told of a promise that is kept no longer.
+    /// Told of a result that is kept no longer.
     std::function<void(std::string const& id)> forgotten{};
     /// Does `work` off the loop, then `done` on it.
     std::function<void(Task work, Task done)> elsewhere{};
 
-    /// A promise to be kept.
+    /// A result that is to come.
     void add(std::string id, Form form, std::string owner);
     /// As above; `row`, a `RequestRow` with what was asked, is written down so that it can be
     /// computed after a restart. `accepted` is told once that is safe, or why it is not: then
-    /// there is no such promise any more.
+    /// there is no such result any more.
     void add_sample(std::string id, std::string owner, std::int64_t clone, std::string row,
                     Store::Written accepted);
-    /// Tells `accepted` of a promise that was added before, now or when it is safe.
+    /// Tells `accepted` of a result that was added before, now or when it is safe.
     void when_accepted(std::string const& id, Store::Written accepted);
-    /// A promise of an earlier life of the server.
+    /// A result, pending or not, of an earlier life of the server.
     void restore(RequestRow const& row, std::int64_t clone);
 
-    [[nodiscard]] bool contains(std::string const& id) const { return promises_.contains(id); }
+    [[nodiscard]] bool contains(std::string const& id) const { return results_.contains(id); }
     /// Whether it is a sample that is not done.
     [[nodiscard]] bool pending_sample(std::string const& id) const;
     [[nodiscard]] std::size_t pending_count() const noexcept { return pending_; }
     [[nodiscard]] std::size_t pending_samples() const noexcept { return pending_samples_; }
     /// Results that are kept, wherever they are.
-    [[nodiscard]] std::size_t kept() const noexcept { return promises_.size() - pending_; }
+    [[nodiscard]] std::size_t kept() const noexcept { return results_.size() - pending_; }
     /// Bytes of results in memory.
     [[nodiscard]] std::size_t memory_bytes() const noexcept { return memory_bytes_; }
 
@@ -111,7 +111,7 @@ private:
     class Again;
 
     enum class State : std::uint8_t { pending, settling, done, failed };
-    struct Promise {
+    struct PendingResult {
         std::string id{};
         Form form{Form::json};
         std::string owner{};
@@ -139,21 +139,21 @@ private:
     };
     using StreamKey = std::pair<std::string, std::int64_t>;
 
-    [[nodiscard]] static RequestRow row_of(Promise const& promise, WallTime at);
+    [[nodiscard]] static RequestRow row_of(PendingResult const& result, WallTime at);
     void save(std::string const& id, std::shared_ptr<std::vector<Change> const> const& more,
               Store::Written done);
     void settle(std::string const& id);
     void drop(std::string const& id, Error const& why);
     void shrink_memory();
-    void announce(Promise const& promise);
-    void deliver(Promise& promise, Poll const& poll);
-    void send(Promise& promise, Poll const& poll,
+    void announce(PendingResult const& result);
+    void deliver(PendingResult& result, Poll const& poll);
+    void send(PendingResult& result, Poll const& poll,
               std::shared_ptr<std::string const> const& payload);
     void give_up(std::string const& id, Poll* poll);
     void send_completions(Stream const& stream, std::int64_t previous, Answer& answer) const;
     void end_completion_poll(StreamKey const& key, CompletionPoll* poll);
     void forget_stream_if_idle(StreamKey const& key);
-    void fetched(Promise& promise);
+    void fetched(PendingResult& result);
     void forget(std::string const& id, std::vector<Change>& changes);
     void forget_fetched(std::vector<Change>& changes);
     void forget_unfetched(std::vector<Change>& changes);
@@ -161,8 +161,8 @@ private:
 
     Scheduler& scheduler_;
     Store& store_;
-    FuturesOptions options_;
-    std::map<std::string, Promise> promises_{};
+    ResultsOptions options_;
+    std::map<std::string, PendingResult> results_{};
     std::map<StreamKey, Stream> streams_{};
     std::size_t pending_{0};
     std::size_t pending_samples_{0};

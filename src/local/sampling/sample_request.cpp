@@ -85,7 +85,7 @@ std::vector<TokenLogprob> to_cells(std::vector<engine::TokenLogprob> const& row)
     return cells;
 }
 
-SampleResponse Core::Sampled::response() {
+SampleResponse Core::SampleJob::response() {
     SampleResponse response;
     auto const first =
         options.prompt_logprobs_last_n

@@ -57,7 +57,7 @@ struct Core::SampleRead {
 };
 
 /// A sample from its request to its result.
-struct Core::Sampled {
+struct Core::SampleJob {
     std::string id{};
     std::string session{};
     std::string base{};
@@ -73,10 +73,10 @@ struct Core::Sampled {
     /// What it holds, or may come to hold.
     std::size_t bytes{0};
     std::size_t cached_tokens{0};
-    std::size_t drawn_tokens{0};
+    std::size_t sampled_tokens{0};
     /// Whether it is counted among those that use the weights.
     bool holds{false};
-    /// Of a stream, which has no promise.
+    /// Of a stream, which has no result to fetch.
     std::function<void(std::size_t, std::int32_t, float)> on_token{};
     std::function<void(Result<void>)> on_done{};
 

@@ -1,9 +1,9 @@
 #include "engine/memory.hpp"
-#include "local/core/bodies.hpp"
-#include "local/training/data.hpp"
-#include "local/core/internals.hpp"
 #include "local/api/json.hpp"
+#include "local/core/bodies.hpp"
+#include "local/core/internals.hpp"
 #include "local/sampling/sample_request.hpp"
+#include "local/training/data.hpp"
 #include "wire/server_answers.hpp"
 
 #include <algorithm>
@@ -191,11 +191,11 @@ void Core::read_sample(Ask& ask, tinkxx::detail::UniqueFunction<void(Ask&, Sampl
         std::move(then));
 }
 
-std::shared_ptr<Core::Sampled> Core::prepare(std::string_view operation, SampleRead read) {
+std::shared_ptr<Core::SampleJob> Core::prepare(std::string_view operation, SampleRead read) {
     auto const what = std::string{operation} + ": ";
     if (!read.refusal.empty()) throw Refused{400, read.refusal};
     auto const& request = read.request;
-    auto sample = std::make_shared<Sampled>();
+    auto sample = std::make_shared<SampleJob>();
     auto& ask = sample->ask;
 
     // Whose weights.
@@ -212,22 +212,22 @@ std::shared_ptr<Core::Sampled> Core::prepare(std::string_view operation, SampleR
         sample->session = row.session;
         base_name = row.base_model;
         if (!row.folder.empty()) {
-            auto& drawn = drawn_[row.folder];
-            drawn.base = row.base_model;
-            drawn.folder = row.folder;
-            drawn.training = row.training;
-            drawn.files = row.files;
-            drawn.name = "of sampler " + row.id;
+            auto& weights = weights_[row.folder];
+            weights.base = row.base_model;
+            weights.folder = row.folder;
+            weights.training = row.training;
+            weights.files = row.files;
+            weights.name = "of sampler " + row.id;
             sample->weights = row.folder;
         } else if (row.model_path) {
             auto const& saved = checkpoint(operation, *row.model_path);
-            (void)drawn_of(saved);
+            (void)weights_of(saved);
             sample->weights = saved.folder;
         }
     } else if (request.model_path) {
         auto const& saved = checkpoint(operation, *request.model_path);
         base_name = saved.base_model;
-        (void)drawn_of(saved);
+        (void)weights_of(saved);
         sample->weights = saved.folder;
     } else if (request.base_model) {
         base_name = *request.base_model;
@@ -367,9 +367,9 @@ std::shared_ptr<Core::Sampled> Core::prepare(std::string_view operation, SampleR
         sample->targets = std::move(read.targets);
     }
     // What it may come to hold. No product overflows: each factor is at most 2^28.
-    auto const drawn = ask.num_samples * ask.max_tokens;
+    auto const sampled = ask.num_samples * ask.max_tokens;
     auto const cells = length * ask.topk_prompt_logprobs +
-                       drawn * static_cast<std::size_t>(options.topk_sample_logprobs);
+                       sampled * static_cast<std::size_t>(options.topk_sample_logprobs);
     if (cells > options_.limits.result_cells) {
         throw Refused{400, what + "topk_prompt_logprobs and topk_sample_logprobs ask for " +
                                std::to_string(cells) + " log-probabilities, and the limit is " +
@@ -377,16 +377,16 @@ std::shared_ptr<Core::Sampled> Core::prepare(std::string_view operation, SampleR
                                "; ask for fewer at each position"};
     }
     constexpr std::size_t of_token = sizeof(Token) + sizeof(float);
-    sample->bytes = 1024 + length * (2 * sizeof(Token) + sizeof(float)) + drawn * of_token +
+    sample->bytes = 1024 + length * (2 * sizeof(Token) + sizeof(float)) + sampled * of_token +
                     cells * sizeof(TokenLogprob);
     if (sample->targets) sample->bytes += sample->targets->tokens.size() * 24;
     return sample;
 }
 
-void Core::admit_sample(std::string_view operation, Sampled const& sample) const {
+void Core::admit_sample(std::string_view operation, SampleJob const& sample) const {
     auto const what = std::string{operation} + ": ";
     auto const& limits = options_.limits;
-    auto const pending = std::max(futures_->pending_samples(), drawings_.size());
+    auto const pending = std::max(results_->pending_samples(), pending_samples_.size());
     auto const share = shares_.find(sample.session);
     auto const mine = share == shares_.end() ? std::size_t{0} : share->second.samples;
     // A session with many pending samples gets no more than half of what is free.
@@ -399,9 +399,9 @@ void Core::admit_sample(std::string_view operation, Sampled const& sample) const
                           std::to_string(limits.pending_samples) + "; wait for some of them",
                       std::chrono::milliseconds{1000}};
     }
-    if (drawing_bytes_ > 0 && drawing_bytes_ + sample.bytes > limits.pending_sample_bytes) {
+    if (sample_bytes_ > 0 && sample_bytes_ + sample.bytes > limits.pending_sample_bytes) {
         throw Refused{429,
-                      what + "samples that are pending need " + std::to_string(drawing_bytes_) +
+                      what + "samples that are pending need " + std::to_string(sample_bytes_) +
                           " bytes, this one " + std::to_string(sample.bytes) +
                           ", and the limit is " + std::to_string(limits.pending_sample_bytes) +
                           "; wait for some of them",
@@ -409,21 +409,21 @@ void Core::admit_sample(std::string_view operation, Sampled const& sample) const
     }
 }
 
-void Core::begin_drawing(Sampled const& sample, std::string const& owner) {
-    drawings_[sample.id] = {.owner = owner,
-                            .weights = sample.weights,
-                            .session = sample.session,
-                            .bytes = sample.bytes};
-    drawing_bytes_ += sample.bytes;
+void Core::begin_sample(SampleJob const& sample, std::string const& owner) {
+    pending_samples_[sample.id] = {.owner = owner,
+                                   .weights = sample.weights,
+                                   .session = sample.session,
+                                   .bytes = sample.bytes};
+    sample_bytes_ += sample.bytes;
     ++shares_[sample.session].samples;
 }
 
-void Core::end_drawing(std::map<std::string, Drawing>::iterator at) {
-    if (at == drawings_.end()) return;
-    drawing_bytes_ -= at->second.bytes;
+void Core::end_sample(std::map<std::string, PendingSample>::iterator at) {
+    if (at == pending_samples_.end()) return;
+    sample_bytes_ -= at->second.bytes;
     auto const share = shares_.find(at->second.session);
     if (--share->second.samples == 0) shares_.erase(share);
-    drawings_.erase(at);
+    pending_samples_.erase(at);
 }
 
 void Core::asample(Ask& ask) {
@@ -452,10 +452,10 @@ void Core::submit_sample(Ask& ask, SampleRead read) {
         }));
     };
     auto const print = read.print;
-    if (futures_->contains(id)) {
+    if (results_->contains(id)) {
         auto const known = sample_prints_.find(id);
         if (known == sample_prints_.end() || known->second == print) {
-            return futures_->when_accepted(id, reply);
+            return results_->when_accepted(id, reply);
         }
         throw Refused{409, "asample: the seq_id " + std::to_string(*request.seq_id) +
                                " of sampler " + owner + " was reused for another request"};
@@ -475,14 +475,14 @@ void Core::submit_sample(Ask& ask, SampleRead read) {
     sample->id = id;
     sample_prints_[id] = print;
     counters_.add("tinkxx_sample_requests_total", {});
-    begin_drawing(*sample, owner);
+    begin_sample(*sample, owner);
     // What was acknowledged is computed even if the server has to be started anew.
-    futures_->add_sample(id, owner, clone, std::move(row),
+    results_->add_sample(id, owner, clone, std::move(row),
                          [this, id, reply](Result<void> const& written) {
-                             if (!written) cancel_drawing(id);
+                             if (!written) cancel_sample(id);
                              reply(written);
                          });
-    draw(sample);
+    compute(sample);
 }
 
 void Core::resume_samples() {
@@ -513,7 +513,7 @@ void Core::resume_sample(std::string const& id, std::string const& body) {
 }
 
 void Core::resume_sample(std::string const& id, Result<ws::Sample> decoded) {
-    if (!futures_->pending_sample(id)) return;  // cancelled before its turn
+    if (!results_->pending_sample(id)) return;  // cancelled before its turn
     try {
         auto request = good(std::move(decoded), 422);
         auto const owner = request.sampling_session_id.value_or(std::string{"direct"});
@@ -522,17 +522,17 @@ void Core::resume_sample(std::string const& id, Result<ws::Sample> decoded) {
         sample_prints_[id] = read.print;
         auto sample = prepare("asample", std::move(read));
         sample->id = id;
-        begin_drawing(*sample, owner);
-        draw(sample);
+        begin_sample(*sample, owner);
+        compute(sample);
     } catch (Refused const& refused) {
-        futures_->fail(id, refused.detail, ErrorCategory::user);
+        results_->fail(id, refused.detail, ErrorCategory::user);
     }
 }
 
-void Core::draw(std::shared_ptr<Sampled> const& sample) {
+void Core::compute(std::shared_ptr<SampleJob> const& sample) {
     auto const submit = [this, sample] {
-        auto const found = drawings_.find(sample->id);
-        if (found == drawings_.end()) return release_sample(sample);  // cancelled meanwhile
+        auto const found = pending_samples_.find(sample->id);
+        if (found == pending_samples_.end()) return release_sample(sample);  // cancelled meanwhile
         auto request = sample->ask;
         request.party = sample->session.empty() ? "direct" : sample->session;
         if (sample->on_token) request.on_token = sample->on_token;
@@ -542,29 +542,29 @@ void Core::draw(std::shared_ptr<Sampled> const& sample) {
         found->second.job =
             engine_->submit(std::move(job), [this, sample](Result<engine::SampleResult> result) {
                 if (!result) return fail_sample(sample, result.error());
-                drawn(sample, *std::move(result));
+                sampled(sample, *std::move(result));
             });
     };
     if (sample->weights.empty()) return submit();
     with_weights(sample->weights, [this, sample, submit](Result<void> const& there) {
         if (!there) return fail_sample(sample, there.error());
-        ++drawn_.at(sample->weights).active;
+        ++weights_.at(sample->weights).active;
         sample->holds = true;
         submit();
     });
 }
 
-void Core::drawn(std::shared_ptr<Sampled> const& sample, engine::SampleResult result) {
-    for (auto const& sequence : result.sequences) sample->drawn_tokens += sequence.tokens.size();
+void Core::sampled(std::shared_ptr<SampleJob> const& sample, engine::SampleResult result) {
+    for (auto const& sequence : result.sequences) sample->sampled_tokens += sequence.tokens.size();
     sample->cached_tokens = result.cached_tokens;
     sample->result = std::move(result);
     score_targets(sample);
 }
 
-void Core::score_targets(std::shared_ptr<Sampled> const& sample) {
+void Core::score_targets(std::shared_ptr<SampleJob> const& sample) {
     if (!sample->targets) return score_samples(sample, 0);
-    auto const found = drawings_.find(sample->id);
-    if (found == drawings_.end()) return release_sample(sample);
+    auto const found = pending_samples_.find(sample->id);
+    if (found == pending_samples_.end()) return release_sample(sample);
     auto& targets = *sample->targets;
     engine::Forward job{.data = {targets.datum(sample->ask.prompt)}};
     (sample->weights.empty() ? job.model : job.adapter) =
@@ -577,19 +577,19 @@ void Core::score_targets(std::shared_ptr<Sampled> const& sample) {
         });
 }
 
-// The likeliest tokens beside those that were drawn: the sample is read once more as a prompt,
-// whose log-probabilities are those of drawing it, to the last bit.
-void Core::score_samples(std::shared_ptr<Sampled> const& sample, std::size_t index) {
+// The likeliest tokens beside those that were sampled: the sample is read once more as a prompt,
+// whose log-probabilities are those of sampling it, to the last bit.
+void Core::score_samples(std::shared_ptr<SampleJob> const& sample, std::size_t index) {
     auto const k = sample->options.topk_sample_logprobs;
     auto const& sequences = sample->result.sequences;
     if (k == 0 || index >= sequences.size()) return finish_sample(sample);
-    auto const found = drawings_.find(sample->id);
-    if (found == drawings_.end()) return release_sample(sample);
+    auto const found = pending_samples_.find(sample->id);
+    if (found == pending_samples_.end()) return release_sample(sample);
     engine::Sample job;
     auto& request = job.request;
     request.prompt = sample->ask.prompt;
-    auto const& drawn = sequences[index].tokens;
-    request.prompt.insert(request.prompt.end(), drawn.begin(), drawn.end());
+    auto const& sampled = sequences[index].tokens;
+    request.prompt.insert(request.prompt.end(), sampled.begin(), sampled.end());
     request.topk_prompt_logprobs = static_cast<std::size_t>(k);
     (sample->weights.empty() ? job.model : job.adapter) =
         sample->weights.empty() ? sample->base : sample->weights;
@@ -601,52 +601,52 @@ void Core::score_samples(std::shared_ptr<Sampled> const& sample, std::size_t ind
         });
 }
 
-void Core::finish_sample(std::shared_ptr<Sampled> const& sample) {
+void Core::finish_sample(std::shared_ptr<SampleJob> const& sample) {
     if (sample->on_done) return keep_sample(sample, {});
     if (sample->bytes <= loop_result_bytes) {
         return keep_sample(sample, ws::encode_sample_proto(sample->response()));
     }
-    auto const found = drawings_.find(sample->id);
-    if (found == drawings_.end()) return release_sample(sample);
+    auto const found = pending_samples_.find(sample->id);
+    if (found == pending_samples_.end()) return release_sample(sample);
     // If it is cancelled now, the callback below releases its weights.
     found->second.job.reset();
     auto const payload = std::make_shared<std::string>();
     result_worker_->run(
         [sample, payload] { *payload = ws::encode_sample_proto(sample->response()); },
         [this, sample, payload] {
-            if (!drawings_.contains(sample->id)) return release_sample(sample);
+            if (!pending_samples_.contains(sample->id)) return release_sample(sample);
             keep_sample(sample, std::move(*payload));
         });
 }
 
-void Core::keep_sample(std::shared_ptr<Sampled> const& sample, std::string payload) {
+void Core::keep_sample(std::shared_ptr<SampleJob> const& sample, std::string payload) {
     std::vector<Change> changes;
     auto const prompt = sample->ask.prompt.size();
     auto const& owner = sample->session;
     count_tokens(changes, owner, sample->base, "sampling_prefill", false,
                  prompt - sample->cached_tokens);
     count_tokens(changes, owner, sample->base, "sampling_prefill", true, sample->cached_tokens);
-    count_tokens(changes, owner, sample->base, "sampling_sample", false, sample->drawn_tokens);
+    count_tokens(changes, owner, sample->base, "sampling_sample", false, sample->sampled_tokens);
     counters_.add("tinkxx_prompt_tokens_total", {}, prompt);
-    counters_.add("tinkxx_sampled_tokens_total", {}, sample->drawn_tokens);
-    end_drawing(drawings_.find(sample->id));
+    counters_.add("tinkxx_sampled_tokens_total", {}, sample->sampled_tokens);
+    end_sample(pending_samples_.find(sample->id));
     release_sample(sample);
     if (sample->on_done) {
         store_->write(std::move(changes));
         return sample->on_done({});
     }
-    futures_->complete(sample->id, std::move(payload), std::move(changes));
+    results_->complete(sample->id, std::move(payload), std::move(changes));
 }
 
-void Core::fail_sample(std::shared_ptr<Sampled> const& sample, Error const& error) {
-    end_drawing(drawings_.find(sample->id));
+void Core::fail_sample(std::shared_ptr<SampleJob> const& sample, Error const& error) {
+    end_sample(pending_samples_.find(sample->id));
     release_sample(sample);
     counters_.add("tinkxx_requests_failed_total", {});
     if (sample->on_done) return sample->on_done(error);
-    futures_->fail(sample->id, error.what(), error.category());
+    results_->fail(sample->id, error.what(), error.category());
 }
 
-void Core::release_sample(std::shared_ptr<Sampled> const& sample) {
+void Core::release_sample(std::shared_ptr<SampleJob> const& sample) {
     if (std::exchange(sample->holds, false)) release(sample->weights);
 }
 
@@ -662,7 +662,7 @@ void Core::retrieve_future(Ask& ask) {
             } else if (auto const sampler = samplers_.find(owner); sampler != samplers_.end()) {
                 touch_session(sampler->second.session);
             }
-            futures_->retrieve(request, protobuf, asked.answer);
+            results_->retrieve(request, protobuf, asked.answer);
         });
 }
 
@@ -681,7 +681,7 @@ void Core::retrieve_futures(Ask& ask) {
                 request.retrieved_request_ids.resize(at_once);
             }
             touch_session(found->second.session);
-            futures_->completions(request, asked.answer);
+            results_->completions(request, asked.answer);
         });
 }
 
@@ -689,17 +689,17 @@ void Core::cancel_future(Ask& ask) {
     with_json(
         ask, [](std::string body) { return ws::decode_text("cancel_future", body, "request_id"); },
         [this](Ask& asked, std::string const& id) {
-            if (!drawings_.contains(id)) {
-                if (!futures_->contains(id) && !futures_->plausible(id)) {
+            if (!pending_samples_.contains(id)) {
+                if (!results_->contains(id) && !results_->plausible(id)) {
                     throw Refused{404, "cancel_future: there is no request " + id.substr(0, 200)};
                 }
-                if (!futures_->pending_sample(id)) {
+                if (!results_->pending_sample(id)) {
                     return send_json(*asked.answer, "{}");  // done already
                 }
             }
-            cancel_drawing(id);
+            cancel_sample(id);
             counters_.add("tinkxx_samples_cancelled_total", {});
-            futures_->fail(id, "the sample was cancelled by its client", ErrorCategory::user,
+            results_->fail(id, "the sample was cancelled by its client", ErrorCategory::user,
                            [answer = asked.answer](Result<void> const& written) {
                                if (written) return send_json(*answer, "{}");
                                send_refusal(*answer, not_written("cancel_future", written.error()));
@@ -707,59 +707,59 @@ void Core::cancel_future(Ask& ask) {
         });
 }
 
-void Core::cancel_drawing(std::string const& id) {
-    auto const found = drawings_.find(id);
-    if (found == drawings_.end()) return;
-    auto const drawing = found->second;
-    end_drawing(found);
-    if (!drawing.job) return;  // whoever loads its weights sees that it is gone
-    engine_->cancel(*drawing.job);
+void Core::cancel_sample(std::string const& id) {
+    auto const found = pending_samples_.find(id);
+    if (found == pending_samples_.end()) return;
+    auto const pending = found->second;
+    end_sample(found);
+    if (!pending.job) return;  // whoever loads its weights sees that it is gone
+    engine_->cancel(*pending.job);
     // Its callback, which would have released the weights, is not called any more.
-    release(drawing.weights);
+    release(pending.weights);
 }
 
 // Weights in memory -----------------------------------------------------------------------------
 
-Core::Drawn& Core::drawn_of(CheckpointRow const& row) {
-    auto& drawn = drawn_[row.folder];
-    drawn.base = row.base_model;
-    drawn.folder = row.folder;
-    drawn.training = row.training;
-    drawn.files = row.files;
-    drawn.name = row.path.text();
-    return drawn;
+Core::LoadedWeights& Core::weights_of(CheckpointRow const& row) {
+    auto& weights = weights_[row.folder];
+    weights.base = row.base_model;
+    weights.folder = row.folder;
+    weights.training = row.training;
+    weights.files = row.files;
+    weights.name = row.path.text();
+    return weights;
 }
 
 void Core::with_weights(std::string const& key,
                         tinkxx::detail::UniqueFunction<void(Result<void>)> done) {
-    auto& drawn = drawn_.at(key);
-    drawn.used = ++uses_;
-    if (drawn.state == Drawn::State::ready) return done({});
-    drawn.waiting.push_back(std::move(done));
-    if (drawn.state == Drawn::State::absent) load_drawn(key);
+    auto& weights = weights_.at(key);
+    weights.used = ++uses_;
+    if (weights.state == LoadedWeights::State::ready) return done({});
+    weights.waiting.push_back(std::move(done));
+    if (weights.state == LoadedWeights::State::absent) load_for_sampling(key);
 }
 
 bool Core::make_room(std::size_t bytes) {
     auto const limit = options_.limits.adapter_bytes;
-    while (model_bytes_ + drawn_bytes_ + bytes > limit) {
+    while (model_bytes_ + weights_bytes_ + bytes > limit) {
         // The one that was used longest ago goes; it can be read again.
-        auto oldest = drawn_.end();
-        for (auto at = drawn_.begin(); at != drawn_.end(); ++at) {
-            if (at->second.state != Drawn::State::ready || at->second.active > 0) continue;
-            if (oldest == drawn_.end() || at->second.used < oldest->second.used) oldest = at;
+        auto oldest = weights_.end();
+        for (auto at = weights_.begin(); at != weights_.end(); ++at) {
+            if (at->second.state != LoadedWeights::State::ready || at->second.active > 0) continue;
+            if (oldest == weights_.end() || at->second.used < oldest->second.used) oldest = at;
         }
-        if (oldest == drawn_.end()) return false;
-        drop_drawn(std::string{oldest->first});
+        if (oldest == weights_.end()) return false;
+        drop_weights(std::string{oldest->first});
     }
     return true;
 }
 
-void Core::load_drawn(std::string const& key) {
-    auto& drawn = drawn_.at(key);
-    auto const& base = bases_.at(drawn.base);
-    drawn.bytes = engine::adapter_bytes(base.config, to_lora(drawn.training));
-    if (!make_room(drawn.bytes)) {
-        bool const could = model_bytes_ + drawn.bytes <= options_.limits.adapter_bytes;
+void Core::load_for_sampling(std::string const& key) {
+    auto& weights = weights_.at(key);
+    auto const& base = bases_.at(weights.base);
+    weights.bytes = engine::adapter_bytes(base.config, to_lora(weights.training));
+    if (!make_room(weights.bytes)) {
+        bool const could = model_bytes_ + weights.bytes <= options_.limits.adapter_bytes;
         if (could) {
             if (std::ranges::find(starved_, key) == starved_.end()) starved_.push_back(key);
             return;
@@ -767,66 +767,68 @@ void Core::load_drawn(std::string const& key) {
         Error const full{ErrorDetails{
             .kind = ErrorKind::request_failed,
             .message = "sample: there is no memory for these weights: they need " +
-                       std::to_string(drawn.bytes >> 20U) + " MiB, and models in training use " +
+                       std::to_string(weights.bytes >> 20U) + " MiB, and models in training use " +
                        std::to_string(model_bytes_ >> 20U) + " of " +
                        std::to_string(options_.limits.adapter_bytes >> 20U) +
                        " MiB; unload a model, or give the server more",
             .category = ErrorCategory::server}};
-        for (auto& one : std::exchange(drawn.waiting, {})) one(full);
+        for (auto& one : std::exchange(weights.waiting, {})) one(full);
         return;
     }
-    drawn.state = Drawn::State::loading;
-    drawn_bytes_ += drawn.bytes;
+    weights.state = LoadedWeights::State::loading;
+    weights_bytes_ += weights.bytes;
     load_adapter(
-        {.adapter = key, .model = drawn.base, .folder = home_->place(drawn.folder)}, drawn.name,
-        drawn.files, [] {},
+        {.adapter = key, .model = weights.base, .folder = home_->place(weights.folder)},
+        weights.name, weights.files, [] {},
         [this, key](Result<engine::AdapterInfo> const& loaded) {
-            auto& here = drawn_.at(key);
+            auto& here = weights_.at(key);
             auto waiting = std::exchange(here.waiting, {});
             if (loaded) {
-                here.state = Drawn::State::ready;
+                here.state = LoadedWeights::State::ready;
                 // None of them may drop it before all of them have it.
                 ++here.active;
                 for (auto& one : waiting) one({});
                 return release(key);
             }
-            here.state = Drawn::State::absent;
-            drawn_bytes_ -= here.bytes;
+            here.state = LoadedWeights::State::absent;
+            weights_bytes_ -= here.bytes;
             for (auto& one : waiting) one(loaded.error());
             retry_starved();
         });
 }
 
 void Core::release(std::string const& key) {
-    auto const found = drawn_.find(key);
-    if (found == drawn_.end()) return;
-    auto& drawn = found->second;
-    if (drawn.active > 0) --drawn.active;
-    if (drawn.active > 0) return;
-    if (drawn.doomed) drop_drawn(std::string{key});
+    auto const found = weights_.find(key);
+    if (found == weights_.end()) return;
+    auto& weights = found->second;
+    if (weights.active > 0) --weights.active;
+    if (weights.active > 0) return;
+    if (weights.doomed) drop_weights(std::string{key});
     retry_starved();
 }
 
-void Core::drop_drawn(std::string const& key) {
-    auto const found = drawn_.find(key);
-    if (found == drawn_.end()) return;
-    auto& drawn = found->second;
-    if (drawn.state == Drawn::State::ready) {
-        drawn.state = Drawn::State::absent;
-        drawn_bytes_ -= drawn.bytes;
+void Core::drop_weights(std::string const& key) {
+    auto const found = weights_.find(key);
+    if (found == weights_.end()) return;
+    auto& weights = found->second;
+    if (weights.state == LoadedWeights::State::ready) {
+        weights.state = LoadedWeights::State::absent;
+        weights_bytes_ -= weights.bytes;
         engine_->submit(engine::DropAdapter{.adapter = key}, [](Result<void> const& /*gone*/) {});
     }
-    if (drawn.doomed && drawn.state == Drawn::State::absent && drawn.waiting.empty()) {
-        remove_folder(drawn.folder);
-        drawn_.erase(found);
+    if (weights.doomed && weights.state == LoadedWeights::State::absent &&
+        weights.waiting.empty()) {
+        remove_folder(weights.folder);
+        weights_.erase(found);
     }
 }
 
 void Core::retry_starved() {
     for (auto& key : std::exchange(starved_, {})) {
-        auto const found = drawn_.find(key);
-        if (found == drawn_.end() || found->second.state != Drawn::State::absent) continue;
-        if (!found->second.waiting.empty()) load_drawn(key);
+        auto const found = weights_.find(key);
+        if (found == weights_.end() || found->second.state != LoadedWeights::State::absent)
+            continue;
+        if (!found->second.waiting.empty()) load_for_sampling(key);
     }
 }
 

@@ -1,5 +1,5 @@
-#include "local/core/bodies.hpp"
 #include "local/api/json.hpp"
+#include "local/core/bodies.hpp"
 #include "local/sampling/sample_request.hpp"
 
 namespace tinkxx::local {
@@ -42,7 +42,7 @@ void Core::submit_stream(Ask& ask, SampleRead read) {
             json.member("logprob", static_cast<double>(logprob));
         }));
     };
-    sample->on_done = [answer, result = std::weak_ptr<Sampled>{sample}](Result<void> outcome) {
+    sample->on_done = [answer, result = std::weak_ptr<SampleJob>{sample}](Result<void> outcome) {
         auto const done = result.lock();
         send_event(*answer, json_object([&](JsonOut& json) {
             if (!outcome || !done) {
@@ -58,13 +58,13 @@ void Core::submit_stream(Ask& ask, SampleRead read) {
     };
     answer->head(200, {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}},
                  std::nullopt);
-    begin_drawing(*sample, "stream");
+    begin_sample(*sample, "stream");
     answer->on_gone([this, alive = std::weak_ptr<bool>{alive_}, id = sample->id] {
         auto const living = alive.lock();
-        if (living && *living) cancel_drawing(id);
+        if (living && *living) cancel_sample(id);
     });
     counters_.add("tinkxx_sample_requests_total", {});
-    draw(sample);
+    compute(sample);
 }
 
 }  // namespace tinkxx::local

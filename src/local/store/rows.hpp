@@ -60,7 +60,7 @@ struct SamplerRow {
     std::string id{};
     std::string session{};
     std::string base_model{};
-    /// `tinker://…`, if it draws from saved weights.
+    /// `tinker://…`, if it samples from saved weights.
     std::optional<std::string> model_path{};
     /// Below the home, for weights that have no path.
     std::string folder{};
@@ -109,7 +109,7 @@ struct CheckpointRow {
     FileMarks files{};
 };
 
-/// A promise that was given, or what came of it.
+/// A result that is pending, or what came of it.
 struct RequestRow {
     std::string id{};
     /// The model or the sampler that it belongs to.

@@ -1,8 +1,8 @@
 #include "engine/memory.hpp"
-#include "local/core/bodies.hpp"
-#include "local/training/data.hpp"
-#include "local/core/internals.hpp"
 #include "local/api/json.hpp"
+#include "local/core/bodies.hpp"
+#include "local/core/internals.hpp"
+#include "local/training/data.hpp"
 #include "wire/json_scan.hpp"
 #include "wire/server_answers.hpp"
 
@@ -88,12 +88,12 @@ void Core::need_memory(std::string_view operation, std::size_t bytes) {
     auto const mib = [](std::size_t count) { return std::to_string(count >> 20U) + " MiB"; };
     throw Refused{400, std::string{operation} + ": the adapter needs " + mib(bytes) +
                            ", and of the " + mib(options_.limits.adapter_bytes) + " for adapters " +
-                           mib(model_bytes_ + drawn_bytes_) +
+                           mib(model_bytes_ + weights_bytes_) +
                            " are in use; unload a model or finish its session, choose a smaller "
                            "rank, or give the server more"};
 }
 
-void Core::promise(Ask& ask, std::string const& request_id, std::string const& model_id) {
+void Core::send_request_id(Ask& ask, std::string const& request_id, std::string const& model_id) {
     send_json(*ask.answer, json_object([&](JsonOut& json) {
         json.member("request_id", request_id);
         json.member("model_id", model_id);
@@ -112,14 +112,14 @@ void Core::ended(std::string const& model_id, std::string const& request_id) {
 void Core::kept(std::string const& model_id, std::string const& request_id, std::string payload,
                 std::vector<Change> more) {
     ended(model_id, request_id);
-    futures_->complete(request_id, std::move(payload), std::move(more));
+    results_->complete(request_id, std::move(payload), std::move(more));
 }
 
 void Core::broken(std::string const& model_id, std::string const& request_id, std::string error,
                   ErrorCategory category) {
     ended(model_id, request_id);
     counters_.add("tinkxx_requests_failed_total", {});
-    futures_->fail(request_id, std::move(error), category);
+    results_->fail(request_id, std::move(error), category);
 }
 
 void Core::broken(std::string const& model_id, std::string const& request_id, Error const& error) {
@@ -142,7 +142,7 @@ void Core::make_model(Ask& ask, ws::CreateModel request) {
     print.add(request.lora.train_mlp).add(request.lora.train_unembed);
     if (auto const found = models_.find(id); found != models_.end()) {
         if (found->second.creation.fingerprint == print) {
-            return promise(ask, found->second.creation.request_id, id);
+            return send_request_id(ask, found->second.creation.request_id, id);
         }
         throw Refused{409, "create_model: there is a model " + id + " already, made otherwise"};
     }
@@ -188,7 +188,7 @@ void Core::make_model(Ask& ask, ws::CreateModel request) {
                .created = scheduler_.wall(),
                .last_request = scheduler_.wall()};
     runs_[id] = run;
-    futures_->add(request_id, Form::json, id);
+    results_->add(request_id, Form::json, id);
     engine_->submit(
         engine::CreateAdapter{
             .adapter = id, .model = base.source.name, .config = to_lora(training)},
@@ -206,7 +206,7 @@ void Core::make_model(Ask& ask, ws::CreateModel request) {
                  }),
                  {{Table::run, id, encode(run)}});
         });
-    promise(ask, request_id, id);
+    send_request_id(ask, request_id, id);
 }
 
 void Core::check_new_run(std::string_view operation, std::string const& session,
@@ -251,17 +251,17 @@ void Core::unload_model(Ask& ask) {
         ask, [](std::string body) { return ws::decode_text("unload_model", body, "model_id"); },
         [this](Ask& asked, std::string const& id) {
             auto const request_id = id + ":unload";
-            if (!futures_->contains(request_id)) {
+            if (!results_->contains(request_id)) {
                 (void)model("unload_model", id);
-                futures_->add(request_id, Form::json, id);
+                results_->add(request_id, Form::json, id);
                 unload(id);
-                futures_->complete(request_id, json_object([&](JsonOut& json) {
+                results_->complete(request_id, json_object([&](JsonOut& json) {
                                        json.member("model_id", id);
                                        json.member("type", "unload_model");
                                    }),
                                    {});
             }
-            promise(asked, request_id, id);
+            send_request_id(asked, request_id, id);
         });
 }
 
@@ -313,7 +313,7 @@ void Core::accept_step(Ask& ask, std::string const& model_id, std::optional<std:
     if (seq_id) {
         if (auto const known = model.seen.find(*seq_id); known != model.seen.end()) {
             if (known->second.fingerprint == fingerprint) {
-                return promise(ask, known->second.request_id, model_id);
+                return send_request_id(ask, known->second.request_id, model_id);
             }
             throw Refused{409, what + "the seq_id " + std::to_string(*seq_id) + " of model " +
                                    model_id + " was reused for another request"};
@@ -342,11 +342,11 @@ void Core::accept_step(Ask& ask, std::string const& model_id, std::optional<std:
     auto const request_id =
         model_id + ":" +
         (seq_id ? std::to_string(*seq_id) : "n" + std::to_string(++model.unnumbered));
-    futures_->add(request_id, form, model_id);
+    results_->add(request_id, form, model_id);
     ++model.pending;
     pending_bytes_ += bytes;
     step_bytes_[request_id] = bytes;
-    promise(ask, request_id, model_id);
+    send_request_id(ask, request_id, model_id);
     if (!seq_id) return run_unordered(model, request_id, std::move(step));
     model.seen[*seq_id] = {fingerprint, request_id};
     if (*seq_id < model.next) {
