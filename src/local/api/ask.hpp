@@ -1,25 +1,25 @@
 #pragma once
 
-#include <tinkxx/result.hpp>
+#include <tinkxx/error.hpp>
+#include <tinkxx/log.hpp>
 
 #include "local/api/handler.hpp"
+#include "local/api/outcome.hpp"
 
-#include <chrono>
+#include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace tinkxx::local {
 
-/// Thrown by an endpoint instead of an answer; caught where requests are dispatched, nowhere else.
-struct Refused {
-    int status{400};
-    std::string detail{};
-    std::optional<std::chrono::milliseconds> retry_after{};
+/// Which rows of a list are asked for.
+struct Page {
+    std::int64_t offset{0};
+    std::int64_t limit{0};
 };
 
 /// A request on its way through its endpoint.
@@ -39,13 +39,17 @@ struct Ask {
         return std::string{found == query.end() ? otherwise : std::string_view{found->second}};
     }
     /// As above, a number of at least `least`.
-    [[nodiscard]] std::int64_t number(std::string_view name, std::int64_t otherwise,
-                                      std::int64_t least, std::int64_t most) const;
+    [[nodiscard]] Outcome<std::int64_t> number(std::string_view name, std::int64_t otherwise,
+                                               std::int64_t least, std::int64_t most) const;
+    /// The parameters `limit` and `offset`.
+    [[nodiscard]] Outcome<Page> page(std::int64_t limit) const;
     /// The value of a header line; empty if there is none.
     [[nodiscard]] std::string_view header(std::string_view name) const noexcept {
         auto const* const found = request.headers.find(name);
         return found == nullptr ? std::string_view{} : std::string_view{*found};
     }
+    /// Under which the client has reached this server.
+    [[nodiscard]] std::string base_url() const;
 };
 
 void send_json(Answer& answer, int status, std::string body);
@@ -57,11 +61,20 @@ void send_refusal(Answer& answer, Refused const& refused);
 /// What to say when the store failed.
 [[nodiscard]] Refused not_written(std::string_view operation, Error const& why);
 
-/// The value, or a refusal with the error's message.
-template <class T>
-[[nodiscard]] T good(Result<T> result, int status = 400) {
-    if (!result) throw Refused{status, result.error().what()};
-    return *std::move(result);
+/// Answers a request whose endpoint threw: there is no memory, or something is wrong with the
+/// server.
+void send_failure(Ask& ask, LogSink const& log, std::exception_ptr const& failure);
+
+/// Runs a part of an endpoint, which returns a `MaybeRefused`, and sends the refusal if there is
+/// one.
+template <class Fn>
+void run_endpoint(Ask& ask, LogSink const& log, Fn const& part) {
+    try {
+        MaybeRefused const no = part();
+        if (no && ask.answer) send_refusal(*ask.answer, *no);
+    } catch (...) {
+        send_failure(ask, log, std::current_exception());
+    }
 }
 
 }  // namespace tinkxx::local

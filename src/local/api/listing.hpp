@@ -1,5 +1,6 @@
 #pragma once
 
+#include "local/api/ask.hpp"
 #include "local/api/pieces.hpp"
 #include "local/api/sending.hpp"
 #include "wire/json.hpp"
@@ -39,6 +40,18 @@ struct Listing {
     std::function<void(wire::JsonOut&, Row const&)> write{};
     std::function<void(wire::JsonOut&, Page const&)> finish{};
 };
+
+/// What follows the rows of a list: where it began, and how many there are.
+inline auto cursor_of(Page const& asked) {
+    return [asked](wire::JsonOut& json, auto const& page) {
+        json.key("cursor");
+        json.open_object();
+        json.member("offset", asked.offset);
+        json.member("limit", asked.limit);
+        json.member("total_count", page.total);
+        json.close_object();
+    };
+}
 
 /// Makes the page of a listing piece by piece, and sends it. Loop thread.
 template <class Map>
@@ -84,7 +97,6 @@ private:
         Key key{};
         auto operator<=>(Ranked const&) const = default;
     };
-    static constexpr std::size_t rows_at_once = 1000;
     static constexpr std::size_t bytes_at_once = std::size_t{256} << 10U;
 
     void collect(Key const& key, Row const& row) {

@@ -44,6 +44,9 @@ private:
     std::shared_ptr<bool> alive_{std::make_shared<bool>(true)};
 };
 
+/// How many rows a piece of work looks at.
+inline constexpr std::size_t rows_at_once = 1000;
+
 /// Walks over a map in pieces. Rows may come and go between them: one that is there all the time is
 /// visited once.
 template <class Map>

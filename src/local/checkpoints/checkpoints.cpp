@@ -1,28 +1,21 @@
-#include "local/core/bodies.hpp"
+#include "local/checkpoints/checkpoints.hpp"
+
 #include "local/api/json.hpp"
 #include "local/api/listing.hpp"
-#include "local/api/sending.hpp"
 #include "local/api/times.hpp"
-#include "local/store/files.hpp"
-#include "local/store/tar.hpp"
-
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include "local/sampling/weights_cache.hpp"
+#include "local/store/stored.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <filesystem>
 #include <optional>
+#include <utility>
 
 namespace tinkxx::local {
 
 using wire::JsonOut;
 
 namespace {
-
-namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 
 void write(JsonOut& json, CheckpointRow const& row) {
     json.open_object();
@@ -40,18 +33,6 @@ void write(JsonOut& json, CheckpointRow const& row) {
         json.null();
     }
     json.close_object();
-}
-
-/// What follows the rows of a list.
-auto cursor_of(std::int64_t offset, std::int64_t limit) {
-    return [offset, limit](JsonOut& json, auto const& page) {
-        json.key("cursor");
-        json.open_object();
-        json.member("offset", offset);
-        json.member("limit", limit);
-        json.member("total_count", page.total);
-        json.close_object();
-    };
 }
 
 /// Clients before 0.28 cannot read a list with a kind that they do not know.
@@ -72,79 +53,106 @@ bool knows_external(Ask const& ask) {
     return major > 0 || minor >= 28;
 }
 
-std::string hex(std::string_view bytes) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string out;
-    for (auto const c : bytes) {
-        out += digits[static_cast<unsigned char>(c) >> 4U];
-        out += digits[static_cast<unsigned char>(c) & 15U];
-    }
-    return out;
-}
+/// What the checkpoints of a project take.
+struct Storage {
+    std::int64_t count{0};
+    std::int64_t bytes{0};
+};
 
-std::string folder_path(TinkerPath const& path) {
-    return "/api/v1/training_runs/" + path.run + "/checkpoints/" +
-           std::string{to_string(path.kind)} + "/" + path.name;
+void write_storage(JsonOut& json, std::string const& project, Storage const& total) {
+    json.open_object();
+    json.key("project_id");
+    if (project.empty()) {
+        json.null();
+    } else {
+        json.value(project);
+    }
+    json.member("user_name", "local");
+    json.member("checkpoint_count", total.count);
+    json.member("size_bytes", total.bytes);
+    json.member("size_gigabytes", static_cast<double>(total.bytes) / 1e9);
+    json.key("estimated_monthly_cost_usd");
+    json.null();
+    json.close_object();
 }
 
 }  // namespace
 
-std::string Core::sign(std::string_view text) const {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> mac{};
-    unsigned size = 0;
-    HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
-         reinterpret_cast<unsigned char const*>(text.data()), text.size(), mac.data(), &size);
-    return hex({reinterpret_cast<char const*>(mac.data()), size});
+// For other parts -------------------------------------------------------------------------------
+
+CheckpointRow const* Checkpoints::find(TinkerPath const& path) const {
+    auto const found = checkpoints_.find(path);
+    if (found == checkpoints_.end()) return nullptr;
+    auto const& row = found->second;
+    if (row.expires && *row.expires <= uses_.services.scheduler.wall()) return nullptr;
+    return &row;
 }
 
-std::string Core::signed_link(Ask const& ask, std::string const& path, WallTime until) const {
-    auto const text = path + "?expires=" + std::to_string(to_micros(until) / 1'000'000);
-    return base_url(ask) + text + "&signature=" + sign(text);
+Outcome<CheckpointRow const*> Checkpoints::find(std::string_view operation,
+                                                std::string const& path) const {
+    auto const parsed = parse_tinker_path(path);
+    if (!parsed) {
+        return Refused{400, std::string{operation} + ": Invalid checkpoint tinker path " +
+                                path.substr(0, 200) +
+                                "; it must look like tinker://<run>/weights/<name> or "
+                                "tinker://<run>/sampler_weights/<name>"};
+    }
+    auto const* const row = find(*parsed);
+    if (row == nullptr) {
+        return Refused{404, std::string{operation} + ": there is no checkpoint " +
+                                path.substr(0, 300) +
+                                "; it was never saved, has expired or was "
+                                "deleted"};
+    }
+    return row;
 }
 
-void Core::check_link(Ask const& ask) const {
-    auto const path = ask.request.target.substr(0, ask.request.target.find('?'));
-    auto const signature = ask.parameter("signature", "");
-    if (signature.empty()) {
-        if (auto const no = forbidden(access_, ask.request, true)) {
-            throw Refused{no->status, no->detail};
-        }
-        return;
-    }
-    auto const expires = ask.number("expires", 0, 0, std::int64_t{1} << 40U);
-    if (!equal_in_constant_time(signature, sign(path + "?expires=" + std::to_string(expires)))) {
-        throw Refused{403, "download: the link is not one of this server; ask for a new one"};
-    }
-    if (from_micros(expires * 1'000'000) < scheduler_.wall()) {
-        throw Refused{403, "download: the link has expired; ask for a new one"};
-    }
-}
-
-CheckpointRow& Core::named_checkpoint(Ask const& ask) {
+Outcome<CheckpointRow const*> Checkpoints::named(Ask const& ask) const {
     auto const& run = ask.names.at(0);
     auto const& id = ask.names.at(1);
     auto const slash = id.find('/');
     auto const kind = parse_kind(id.substr(0, slash));
     if (slash == std::string::npos || !kind) {
-        throw Refused{400, std::string{ask.operation} + ": the checkpoint " + id.substr(0, 200) +
-                               " must be named with its kind: weights/, sampler_weights/ or "
-                               "external_weights/ and its name"};
+        return Refused{400, std::string{ask.operation} + ": the checkpoint " + id.substr(0, 200) +
+                                " must be named with its kind: weights/, sampler_weights/ or "
+                                "external_weights/ and its name"};
     }
-    auto const found = checkpoints_.find(TinkerPath{run, *kind, id.substr(slash + 1)});
-    if (found == checkpoints_.end() || find_checkpoint(found->first) == nullptr) {
-        throw Refused{404, std::string{ask.operation} + ": there is no checkpoint tinker://" +
-                               run.substr(0, 200) + "/" + id.substr(0, 200)};
+    auto const* const row = find(TinkerPath{run, *kind, id.substr(slash + 1)});
+    if (row == nullptr) {
+        return Refused{404, std::string{ask.operation} + ": there is no checkpoint tinker://" +
+                                run.substr(0, 200) + "/" + id.substr(0, 200)};
     }
-    return found->second;
+    return row;
 }
 
-void Core::write_run(JsonOut& json, RunRow const& run) const {
+Outcome<std::optional<WallTime>> Checkpoints::expiry(std::string_view operation,
+                                                     std::optional<std::int64_t> ttl) const {
+    if (!ttl) return std::optional<WallTime>{};
+    constexpr std::int64_t ten_years = std::int64_t{10} * 366 * 24 * 3600;
+    if (*ttl < 1 || *ttl > ten_years) {
+        return Refused{400, std::string{operation} + ": ttl_seconds is " + std::to_string(*ttl) +
+                                "; it must be from 1 to " + std::to_string(ten_years) +
+                                ", or null for ever"};
+    }
+    return std::optional{uses_.services.scheduler.wall() + std::chrono::seconds{*ttl}};
+}
+
+bool Checkpoints::taken(TinkerPath const& path) const {
+    return find(path) != nullptr || reserved_.contains(path);
+}
+
+std::string const* Checkpoints::copy_of(std::string const& key) const {
+    auto const known = copies_.find(key);
+    return known == copies_.end() ? nullptr : &known->second;
+}
+
+void Checkpoints::write_run(JsonOut& json, RunRow const& run) const {
     CheckpointRow const* last = nullptr;
     CheckpointRow const* last_sampler = nullptr;
     auto const first = checkpoints_.lower_bound(TinkerPath{.run = run.id});
     for (auto at = first; at != checkpoints_.end() && at->first.run == run.id; ++at) {
         auto const& row = at->second;
-        if (find_checkpoint(row.path) == nullptr) continue;
+        if (find(row.path) == nullptr) continue;
         auto*& slot = row.path.kind == Kind::sampler_weights ? last_sampler : last;
         if (row.path.kind == Kind::external_weights) continue;
         if (slot == nullptr || slot->ordinal < row.ordinal) slot = &row;
@@ -171,244 +179,320 @@ void Core::write_run(JsonOut& json, RunRow const& run) const {
     json.close_object();
 }
 
-void Core::list_runs(Ask& ask) {
-    auto const limit = ask.number("limit", 20, 0, 10'000);
-    auto const offset = ask.number("offset", 0, 0, 1'000'000'000);
-    auto const fits = [this, project = ask.parameter("project_id", "")](RunRow const& run) {
-        if (project.empty()) return true;
-        auto const owner = sessions_.find(run.session);
-        return owner != sessions_.end() && owner->second.row.project_id == project;
-    };
-    send_list(lists_, ask.answer,
-              Listing<std::map<std::string, RunRow>>{
-                  .rows = runs_,
-                  .name = "training_runs",
-                  .fits = fits,
-                  .rank = [](RunRow const& run) { return to_micros(run.created); },
-                  .offset = offset,
-                  .limit = limit,
-                  .write = [this](JsonOut& json, RunRow const& run) { write_run(json, run); },
-                  .finish = cursor_of(offset, limit)});
+bool Checkpoints::must_stay(std::string const& session) const {
+    auto const first = checkpoints_.lower_bound(TinkerPath{.run = session + ":"});
+    return first != checkpoints_.end() && first->first.run.starts_with(session + ":");
 }
 
-void Core::get_run(Ask& ask) {
-    auto const found = runs_.find(ask.names.at(0));
-    if (found == runs_.end()) {
-        throw Refused{404, "training_runs: there is no run " + ask.names.at(0).substr(0, 200)};
+void Checkpoints::summarize(std::string const& session, SessionSummary& summary) const {
+    auto const start = session + ":";
+    auto const first = checkpoints_.lower_bound(TinkerPath{.run = start});
+    for (auto at = first; at != checkpoints_.end() && at->first.run.starts_with(start); ++at) {
+        ++summary.checkpoints;
+        summary.checkpoint_bytes += at->second.size_bytes;
     }
-    std::string body;
-    JsonOut json{body};
-    write_run(json, found->second);
-    send_json(*ask.answer, std::move(body));
 }
 
-void Core::send_checkpoints(Ask& ask, std::string run, std::int64_t offset, std::int64_t limit) {
+// New ones --------------------------------------------------------------------------------------
+
+/// A checkpoint that is to be kept.
+struct Checkpoints::Keeping {
+    CheckpointRow row{};
+    std::string event{};
+    std::vector<Change> more{};
+    Store::Written done{};
+    /// The folder of the one that is given up for it.
+    std::string given_up{};
+    tinkxx::detail::UniqueFunction<void()> noted{};
+};
+
+void Checkpoints::keep(CheckpointRow const& row, std::string_view event, std::vector<Change> more,
+                       Store::Written done) {
+    auto const keeping = std::make_shared<Keeping>(Keeping{
+        .row = row, .event = std::string{event}, .more = std::move(more), .done = std::move(done)});
+    // The row lies beside the files too, so that a checkpoint can be adopted by another database.
+    auto const failed = std::make_shared<Result<void>>();
+    uses_.services.file_worker->run(
+        [failed, file = uses_.folders.saving_place(row.folder) / checkpoint_note,
+         text = encode(row)] { *failed = write_small_file(file, text); },
+        [this, failed, keeping] {
+            if (!*failed) return keeping->done(std::move(*failed));
+            write_row(keeping);
+        });
+}
+
+void Checkpoints::write_row(std::shared_ptr<Keeping> const& keeping) {
+    auto const& row = keeping->row;
+    auto changes = std::move(keeping->more);
+    changes.push_back({Table::checkpoint, row.path.text(), encode(row)});
+    if (auto const older = checkpoints_.find(row.path); older != checkpoints_.end()) {
+        keeping->given_up = older->second.folder;
+        changes.push_back({Table::meta, removal_key(keeping->given_up), std::string{}});
+    }
+    keeping->noted = uses_.usage.note_event(changes, keeping->event, row.path.text());
+    uses_.services.store->write(std::move(changes), [this, keeping](Result<void> written) {
+        if (!written) return keeping->done(std::move(written));
+        uses_.folders.finish(keeping->row.folder, [this, keeping](Result<void> finished) {
+            if (!finished) return undo_keeping(keeping, std::move(finished));
+            finish_keeping(keeping);
+        });
+    });
+}
+
+void Checkpoints::finish_keeping(std::shared_ptr<Keeping> const& keeping) {
+    auto const& row = keeping->row;
+    keeping->noted();
+    if (auto const replaced = checkpoints_.find(row.path); replaced != checkpoints_.end()) {
+        auto const folder = replaced->second.folder;
+        // Of another save under the same name, which ended meanwhile.
+        if (folder != keeping->given_up) {
+            uses_.services.store->write({{Table::meta, removal_key(folder), std::string{}}});
+        }
+        uses_.weights.retire(folder);
+    }
+    checkpoints_[row.path] = row;
+    keeping->done({});
+}
+
+void Checkpoints::undo_keeping(std::shared_ptr<Keeping> const& keeping, Result<void> why) {
+    // As if it had never been: an older one of that name stays.
+    auto const& path = keeping->row.path;
+    auto const stays = checkpoints_.find(path);
+    Change back{Table::checkpoint, path.text()};
+    std::vector<Change> changes;
+    if (stays != checkpoints_.end()) {
+        back.value = encode(stays->second);
+        changes.push_back({Table::meta, removal_key(stays->second.folder)});
+    }
+    changes.push_back(std::move(back));
+    uses_.services.store->write(std::move(changes));
+    keeping->done(std::move(why));
+}
+
+// The end of checkpoints ------------------------------------------------------------------------
+
+void Checkpoints::forget(std::shared_ptr<Answer> const& answer, TinkerPath const& path,
+                         std::string_view event, Turns::Held turn) {
+    auto const folder = checkpoints_.at(path).folder;
+    // Should the server end before the folder is gone, the next one knows that it may go.
+    std::vector<Change> changes{{Table::checkpoint, path.text(), std::nullopt},
+                                {Table::meta, removal_key(folder), std::string{}}};
+    for (auto const& [key, copy] : copies_) {
+        if (copy == path.text()) changes.push_back({Table::meta, "copy " + key, std::nullopt});
+    }
+    auto noted = uses_.usage.note_event(changes, event, path.text());
+    uses_.services.commit(
+        answer, "delete", std::move(changes),
+        [this, path, answer, turn = std::move(turn), noted = std::move(noted)]() mutable {
+            noted();
+            auto const found = checkpoints_.find(path);
+            if (found != checkpoints_.end()) {
+                uses_.weights.retire(found->second.folder);
+                checkpoints_.erase(found);
+            }
+            std::erase_if(copies_, [&](auto const& copy) { return copy.second == path.text(); });
+            if (answer) send_nothing(*answer);
+        });
+}
+
+bool Checkpoints::go_on(Look& look) const {
+    auto const wall = uses_.services.scheduler.wall();
+    return look.walk.go_on(rows_at_once, [&](TinkerPath const& path, CheckpointRow const& row) {
+        if (row.expires && *row.expires <= wall) look.expired.push_back(path);
+    });
+}
+
+void Checkpoints::finish_look(Look const& look) {
+    for (auto const& path : look.expired) {
+        Ask nobody{.operation = "expiry"};
+        uses_.services.turns.take(nobody, [this, path](Ask&, Turns::Held turn) -> MaybeRefused {
+            // Its time may have been changed meanwhile.
+            bool const there = checkpoints_.contains(path);
+            if (!there || find(path) != nullptr || reserved_.contains(path)) return {};
+            forget({}, path, "checkpoint_expired", std::move(turn));
+            return {};
+        });
+    }
+}
+
+// Endpoints -------------------------------------------------------------------------------------
+
+void Checkpoints::send_list_of(Ask& ask, std::string run, Page const& page) {
     auto const fits = [this, external = knows_external(ask),
                        run = std::move(run)](CheckpointRow const& row) {
-        return (run.empty() || row.path.run == run) && find_checkpoint(row.path) != nullptr &&
+        return (run.empty() || row.path.run == run) && find(row.path) != nullptr &&
                (external || row.path.kind != Kind::external_weights);
     };
-    send_list(lists_, ask.answer,
-              Listing<std::map<TinkerPath, CheckpointRow>>{
-                  .rows = checkpoints_,
-                  .name = "checkpoints",
-                  .fits = fits,
-                  .rank = [](CheckpointRow const& row) { return row.ordinal; },
-                  .offset = offset,
-                  .limit = limit,
-                  .write = [](JsonOut& json, CheckpointRow const& row) { write(json, row); },
-                  .finish = cursor_of(offset, limit)});
+    send_list(
+        uses_.services.lists, ask.answer,
+        Listing<Map>{.rows = checkpoints_,
+                     .name = "checkpoints",
+                     .fits = fits,
+                     .rank = [](CheckpointRow const& row) { return row.ordinal; },
+                     .offset = page.offset,
+                     .limit = page.limit,
+                     .write = [](JsonOut& json, CheckpointRow const& row) { write(json, row); },
+                     .finish = cursor_of(page)});
 }
 
-void Core::list_run_checkpoints(Ask& ask) {
+MaybeRefused Checkpoints::list_run_checkpoints(Ask& ask) {
     auto const& run = ask.names.at(0);
-    if (!runs_.contains(run)) {
-        throw Refused{404, "checkpoints: there is no run " + run.substr(0, 200)};
+    if (uses_.runs.find(run) == nullptr) {
+        return Refused{404, "checkpoints: there is no run " + run.substr(0, 200)};
     }
     std::int64_t all = 0;
     auto const first = checkpoints_.lower_bound(TinkerPath{.run = run});
     for (auto at = first; at != checkpoints_.end() && at->first.run == run; ++at) ++all;
-    send_checkpoints(ask, run, 0, all);
+    send_list_of(ask, run, {.offset = 0, .limit = all});
+    return {};
 }
 
-void Core::list_checkpoints(Ask& ask) {
-    auto const limit = ask.number("limit", 100, 0, 10'000);
-    auto const offset = ask.number("offset", 0, 0, 1'000'000'000);
-    send_checkpoints(ask, {}, offset, limit);
+MaybeRefused Checkpoints::list_checkpoints(Ask& ask) {
+    auto const page = ask.page(100);
+    if (!page) return page.refused();
+    send_list_of(ask, {}, *page);
+    return {};
 }
 
-void Core::change_checkpoint(Ask& ask, std::string_view event,
-                             tinkxx::detail::UniqueFunction<bool(CheckpointRow&)> change) {
-    in_turn(ask, [this, event = std::string{event}, change = std::move(change)](
-                     Ask& mine, std::shared_ptr<Turn> turn) mutable {
-        auto row = named_checkpoint(mine);
-        check_unreserved(mine.operation, row.path);
-        if (!change(row)) return send_nothing(*mine.answer);
-        std::vector<Change> changes{{Table::checkpoint, row.path.text(), encode(row)}};
-        auto noted = note_event(changes, event, row.path.text());
-        commit(mine.answer, mine.operation, std::move(changes),
-               [this, row = std::move(row), turn = std::move(turn), noted = std::move(noted),
-                answer = mine.answer]() mutable {
-                   noted();
-                   auto const still = checkpoints_.find(row.path);
-                   // Another one of that name may have been saved meanwhile.
-                   if (still != checkpoints_.end() && still->second.folder == row.folder) {
-                       still->second = std::move(row);
-                   }
-                   send_nothing(*answer);
-               });
+void Checkpoints::change(Ask& ask, std::string_view event,
+                         tinkxx::detail::UniqueFunction<MaybeRefused(CheckpointRow&)> change) {
+    uses_.services.turns.take(
+        ask,
+        [this, event = std::string{event}, change = std::move(change)](
+            Ask& mine, Turns::Held turn) mutable -> MaybeRefused {
+            auto const found = named(mine);
+            if (!found) return found.refused();
+            auto row = **found;
+            if (auto no = check_unreserved(mine.operation, row.path)) return no;
+            if (auto no = change(row)) return no;
+            std::vector<Change> changes{{Table::checkpoint, row.path.text(), encode(row)}};
+            auto noted = uses_.usage.note_event(changes, event, row.path.text());
+            uses_.services.commit(
+                mine.answer, mine.operation, std::move(changes),
+                [this, row = std::move(row), turn = std::move(turn), noted = std::move(noted),
+                 answer = mine.answer]() mutable {
+                    noted();
+                    auto const still = checkpoints_.find(row.path);
+                    // Another one of that name may have been saved meanwhile.
+                    if (still != checkpoints_.end() && still->second.folder == row.folder) {
+                        still->second = std::move(row);
+                    }
+                    send_nothing(*answer);
+                });
+            return {};
+        });
+}
+
+MaybeRefused Checkpoints::check_unreserved(std::string_view operation,
+                                           TinkerPath const& path) const {
+    if (!reserved_.contains(path)) return {};
+    return Refused{409, std::string{operation} + ": " + path.text() + " is being saved; ask again",
+                   std::chrono::milliseconds{500}};
+}
+
+MaybeRefused Checkpoints::delete_checkpoint(Ask& ask) {
+    uses_.services.turns.take(ask, [this](Ask& mine, Turns::Held turn) -> MaybeRefused {
+        auto const found = named(mine);
+        if (!found) return found.refused();
+        auto const path = (*found)->path;
+        if (auto no = check_unreserved(mine.operation, path)) return no;
+        forget(mine.answer, path, "checkpoint_deleted", std::move(turn));
+        return {};
     });
+    return {};
 }
 
-void Core::check_unreserved(std::string_view operation, TinkerPath const& path) const {
-    if (!reserved_.contains(path)) return;
-    throw Refused{409, std::string{operation} + ": " + path.text() + " is being saved; ask again",
-                  500ms};
-}
-
-void Core::delete_checkpoint(Ask& ask) {
-    in_turn(ask, [this](Ask& mine, std::shared_ptr<Turn> turn) {
-        auto const path = named_checkpoint(mine).path;
-        check_unreserved(mine.operation, path);
-        forget_checkpoint(mine.answer, path, "checkpoint_deleted", std::move(turn));
+MaybeRefused Checkpoints::publish(Ask& ask) {
+    change(ask, "checkpoint_published", [](CheckpointRow& row) -> MaybeRefused {
+        if (row.is_public) {
+            return Refused{409, "publish: " + row.path.text() + " is public already"};
+        }
+        row.is_public = true;
+        return {};
     });
+    return {};
 }
 
-void Core::publish(Ask& ask) {
-    change_checkpoint(ask, "checkpoint_published", [](CheckpointRow& row) {
-        if (row.is_public) throw Refused{409, "publish: " + row.path.text() + " is public already"};
-        return row.is_public = true;
-    });
-}
-
-void Core::unpublish(Ask& ask) {
-    change_checkpoint(ask, "checkpoint_unpublished", [](CheckpointRow& row) {
+MaybeRefused Checkpoints::unpublish(Ask& ask) {
+    change(ask, "checkpoint_unpublished", [](CheckpointRow& row) -> MaybeRefused {
         if (!row.is_public) {
-            throw Refused{409, "publish: " + row.path.text() + " is private already"};
+            return Refused{409, "publish: " + row.path.text() + " is private already"};
         }
         row.is_public = false;
+        return {};
+    });
+    return {};
+}
+
+MaybeRefused Checkpoints::set_ttl(Ask& ask) {
+    return uses_.services.bodies.read_json(
+        ask, [](std::string body) { return wire::server::decode_ttl(body); },
+        [this](Ask& asked, wire::server::Ttl const& ttl) -> MaybeRefused {
+            auto const expires = expiry("ttl", ttl.seconds);
+            if (!expires) return expires.refused();
+            change(asked, "checkpoint_ttl_set", [when = *expires](CheckpointRow& row) {
+                row.expires = when;
+                return MaybeRefused{};
+            });
+            return {};
+        });
+}
+
+MaybeRefused Checkpoints::weights_info(Ask& ask) {
+    return uses_.services.bodies.read_json(
+        ask,
+        [](std::string body) {
+            return wire::server::decode_text("weights_info", body, "tinker_path");
+        },
+        [this](Ask& asked, std::string const& path) -> MaybeRefused {
+            auto const found = find("weights_info", path);
+            if (!found) return found.refused();
+            auto const& row = **found;
+            send_json(*asked.answer, json_object([&](JsonOut& json) {
+                json.member("base_model", row.base_model);
+                json.member("is_lora", row.training.rank > 0);
+                json.member("lora_rank", row.training.rank);
+                json.member("train_unembed", row.training.train_unembed);
+                json.member("train_mlp", row.training.train_mlp);
+                json.member("train_attn", row.training.train_attn);
+                json.key("optimizer_config");
+                json.open_object();
+                json.member("type", "adamw");
+                json.close_object();
+            }));
+            return {};
+        });
+}
+
+MaybeRefused Checkpoints::storage_usage(Ask& ask) {
+    struct Report {
+        Walk<Map> walk;
+        std::string project{};
+        std::map<std::string, Storage> totals{};
+    };
+    auto const report = std::make_shared<Report>(
+        Report{.walk = Walk{checkpoints_}, .project = ask.parameter("project_id", "")});
+    auto const add = [this, report](TinkerPath const& path, CheckpointRow const& row) {
+        if (find(path) == nullptr) return;
+        auto const mine = uses_.runs.project_of(path.run);
+        if (!report->project.empty() && mine != report->project) return;
+        auto& total = report->totals[mine];
+        ++total.count;
+        total.bytes += row.size_bytes;
+    };
+    uses_.services.lists.run([report, add, answer = ask.answer] {
+        if (!report->walk.go_on(rows_at_once, add)) return false;
+        send_json(*answer, json_object([&](JsonOut& json) {
+            json.key("effective_rate_usd_per_gigabyte_month");
+            json.null();
+            json.key("data");
+            json.open_array();
+            for (auto const& [name, total] : report->totals) write_storage(json, name, total);
+            json.close_array();
+        }));
         return true;
     });
-}
-
-void Core::set_ttl(Ask& ask) {
-    with_json(
-        ask, [](std::string body) { return wire::server::decode_ttl(body); },
-        [this](Ask& asked, wire::server::Ttl const& ttl) {
-            auto const expires = expiry("ttl", ttl.seconds);
-            change_checkpoint(asked, "checkpoint_ttl_set", [expires](CheckpointRow& row) {
-                row.expires = expires;
-                return true;
-            });
-        });
-}
-
-void Core::archive(Ask& ask) {
-    // Clients that know the short form of sampler paths leave the kind out.
-    if (ask.names.at(1).find('/') == std::string::npos) {
-        ask.names[1] = "sampler_weights/" + ask.names[1];
-    }
-    auto const& row = named_checkpoint(ask);
-    auto const until = scheduler_.wall() + 15min;
-    auto body = json_object([&](JsonOut& json) {
-        json.member("url", signed_link(ask, folder_path(row.path) + "/download", until));
-        json.member("expires", iso_time(until));
-    });
-    ask.answer->head(302,
-                     {{"Location", signed_link(ask, folder_path(row.path) + "/download", until)},
-                      {"Expires", http_date(until)},
-                      {"Content-Type", "application/json"}},
-                     body.size());
-    ask.answer->data(std::move(body));
-    ask.answer->done();
-}
-
-void Core::external_urls(Ask& ask) {
-    auto const& row = named_checkpoint(ask);
-    if (row.path.kind != Kind::external_weights) {
-        throw Refused{400, "external_weights_urls: " + row.path.text() +
-                               " was not saved for others; use save_weights_external"};
-    }
-    auto const until = scheduler_.wall() + 1h;
-    auto const entries = std::make_shared<Result<std::vector<Entry>>>(std::vector<Entry>{});
-    file_worker_->run(
-        [entries, folder = home_->place(row.folder)] { *entries = list_folder(folder); },
-        [this, entries, until, path = row.path, asked = std::move(ask)] {
-            if (!*entries) {
-                return send_refusal(*asked.answer, {500, std::string{"external_weights_urls: "} +
-                                                             entries->error().what()});
-            }
-            send_json(*asked.answer, json_object([&](JsonOut& json) {
-                json.key("urls");
-                json.open_object();
-                for (auto const& [name, kind] : **entries) {
-                    if (name.front() == own_file_prefix) continue;
-                    json.member(name,
-                                signed_link(asked, folder_path(path) + "/files/" + name, until));
-                }
-                json.close_object();
-                json.member("expires", iso_time(until));
-            }));
-        });
-}
-
-void Core::download(Ask& ask) {
-    class Archive final : public Sending {
-    public:
-        Archive(std::shared_ptr<Answer> answer, std::unique_ptr<TarStream> tar)
-            : Sending{std::move(answer)}, tar_{std::move(tar)} {}
-        Result<std::string> next() override { return tar_->next(); }
-
-    private:
-        std::unique_ptr<TarStream> tar_;
-    };
-    check_link(ask);
-    auto const& row = named_checkpoint(ask);
-    auto const tar = std::make_shared<std::optional<Result<std::unique_ptr<TarStream>>>>();
-    file_worker_->run(
-        [tar, folder = home_->place(row.folder), created = row.created] {
-            tar->emplace(TarStream::open(folder, {"checkpoint_complete"}, created));
-        },
-        [this, tar, name = row.path.name, answer = ask.answer] {
-            if (!**tar) {
-                return send_refusal(*answer,
-                                    {500, std::string{"download: "} + (*tar)->error().what()});
-            }
-            answer->head(200,
-                         {{"Content-Type", "application/x-tar"},
-                          {"Content-Disposition", "attachment; filename=\"" + name + ".tar\""}},
-                         std::nullopt);
-            std::make_shared<Archive>(answer, **std::move(*tar))->pump_from(*file_worker_, alive_);
-        });
-}
-
-void Core::download_file(Ask& ask) {
-    class File final : public Sending {
-    public:
-        File(std::shared_ptr<Answer> answer, Descriptor in, fs::path name)
-            : Sending{std::move(answer)}, in_{std::move(in)}, name_{std::move(name)} {}
-        Result<std::string> next() override { return read_piece(in_, name_); }
-
-    private:
-        Descriptor in_;
-        fs::path name_;
-    };
-    check_link(ask);
-    auto const& row = named_checkpoint(ask);
-    auto const& name = ask.names.at(2);
-    Refused const none{404, "download: " + row.path.text() + " has no file " + name.substr(0, 200)};
-    if (!valid_name(name) || name.front() == own_file_prefix) throw Refused{none};
-    auto const opened = std::make_shared<std::optional<Result<Descriptor>>>();
-    auto const place = home_->place(row.folder) / name;
-    file_worker_->run(
-        [opened, place] { opened->emplace(open_regular(place)); },
-        [this, opened, place, none, answer = ask.answer] {
-            if (!**opened) return send_refusal(*answer, none);
-            auto file = **std::move(*opened);
-            answer->head(200, {{"Content-Type", "application/octet-stream"}}, file_bytes(file));
-            std::make_shared<File>(answer, std::move(file), place)
-                ->pump_from(*file_worker_, alive_);
-        });
+    return {};
 }
 
 }  // namespace tinkxx::local

@@ -1,5 +1,6 @@
+#include "local/core/server_info.hpp"
+
 #include "local/api/json.hpp"
-#include "local/core/bodies.hpp"
 #include "local/core/routes.hpp"
 #include "wire/service_messages.hpp"
 
@@ -15,7 +16,7 @@ constexpr std::size_t most_telemetry = std::size_t{16} << 20U;
 
 }  // namespace
 
-void Core::client_config(Ask& ask) {
+MaybeRefused ServerInfo::client_config(Ask& ask) {
     // Everything else is as the official SDK takes it without being told.
     send_json(*ask.answer, json_object([](JsonOut& json) {
         json.member("pjwt_auth_enabled", false);
@@ -28,25 +29,28 @@ void Core::client_config(Ask& ask) {
         json.member("proto_write_fwdbwd", true);
         json.member("fwd_via_fwdbwd", true);
     }));
+    return {};
 }
 
-void Core::dynamic_config(Ask& ask) {
+MaybeRefused ServerInfo::dynamic_config(Ask& ask) {
     send_json(*ask.answer, json_object([](JsonOut& json) {
         json.member("refresh_interval_sec", 300);
         json.member("sample_cancel_enabled", true);
         json.member("sample_cancel_max_batch_size", 64);
     }));
+    return {};
 }
 
-void Core::healthz(Ask& ask) {
+MaybeRefused ServerInfo::healthz(Ask& ask) {
     send_json(*ask.answer, json_object([](JsonOut& json) { json.member("status", "ok"); }));
+    return {};
 }
 
-void Core::capabilities(Ask& ask) {
+MaybeRefused ServerInfo::capabilities(Ask& ask) {
     send_json(*ask.answer, json_object([this](JsonOut& json) {
         json.key("supported_models");
         json.open_array();
-        for (auto const& [name, base] : bases_) {
+        for (auto const& [name, base] : uses_.bases.all()) {
             json.open_object();
             json.member("model_name", name);
             json.member("max_context_length", base.config.max_positions);
@@ -56,9 +60,10 @@ void Core::capabilities(Ask& ask) {
         }
         json.close_array();
     }));
+    return {};
 }
 
-void Core::api_key_info(Ask& ask) {
+MaybeRefused ServerInfo::api_key_info(Ask& ask) {
     send_json(*ask.answer, json_object([](JsonOut& json) {
         json.member("key_id", 0);
         json.member("name", "local");
@@ -75,70 +80,49 @@ void Core::api_key_info(Ask& ask) {
         json.close_object();
         json.close_object();
     }));
+    return {};
 }
 
-void Core::telemetry(Ask& ask) {
-    with_body(
+MaybeRefused ServerInfo::telemetry(Ask& ask) {
+    return uses_.services.bodies.read(
         ask, most_telemetry, [](std::string body) { return wire::server::decode_telemetry(body); },
-        [this](Ask& asked, wire::server::Telemetry const& batch) {
-            counters_.add("tinkxx_telemetry_events_total", {}, batch.events);
-            touch_session(batch.session_id);
+        [this](Ask& asked, wire::server::Telemetry const& batch) -> MaybeRefused {
+            uses_.services.counters.add("tinkxx_telemetry_events_total", {}, batch.events);
+            uses_.sessions.touch(batch.session_id);
             send_json(*asked.answer,
                       json_object([](JsonOut& json) { json.member("status", "accepted"); }));
+            return {};
         });
 }
 
-void Core::metrics(Ask& ask) {
-    auto text = counters_.text();
-    auto const gauge = [&text](std::string const& name, std::size_t value) {
-        text += "# TYPE " + name + " gauge\n" + name + " " + std::to_string(value) + "\n";
-    };
-    gauge("tinkxx_sessions_active", active_sessions_);
-    gauge("tinkxx_models_loaded", models_.size());
-    gauge("tinkxx_requests_pending", results_->pending_count());
-    gauge("tinkxx_samples_pending", results_->pending_samples());
-    gauge("tinkxx_training_bytes_pending", pending_bytes_);
-    gauge("tinkxx_sample_bytes_pending", sample_bytes_);
-    gauge("tinkxx_body_bytes_reading", reading_bytes_[0] + reading_bytes_[1]);
-    gauge("tinkxx_polls_waiting", results_->waiting());
-    gauge("tinkxx_results_kept", results_->kept());
-    gauge("tinkxx_result_bytes", results_->memory_bytes());
-    gauge("tinkxx_kept_bytes", kept_bytes_);
-    gauge("tinkxx_checkpoints", checkpoints_.size());
-    gauge("tinkxx_adapter_bytes", model_bytes_ + weights_bytes_);
-    gauge("tinkxx_adapter_bytes_limit", options_.limits.adapter_bytes);
+MaybeRefused ServerInfo::metrics(Ask& ask) {
+    auto text = uses_.services.counters.text();
+    uses_.gauges([&text](std::string_view name, std::size_t value) {
+        text += "# TYPE " + std::string{name} + " gauge\n" + std::string{name} + " " +
+                std::to_string(value) + "\n";
+    });
     send_bytes(*ask.answer, 200, "text/plain; version=0.0.4", std::move(text));
+    return {};
 }
 
-void Core::describe(Ask& ask) {
+MaybeRefused ServerInfo::describe(Ask& ask) {
     send_json(*ask.answer, json_object([this](JsonOut& json) {
         json.member("name", "tinkxx");
         json.member("version", TINKXX_VERSION);
         json.member("api", "/api/v1");
         json.key("models");
         json.open_array();
-        for (auto const& [name, base] : bases_) json.value(name);
+        for (auto const& [name, base] : uses_.bases.all()) json.value(name);
         json.close_array();
     }));
+    return {};
 }
 
-void Core::not_served(Ask& ask) {
+MaybeRefused ServerInfo::not_served(Ask& ask) {
     auto const path = std::string_view{ask.request.target};
     auto const match = match_route(ask.request.method, path.substr(0, path.find('?')));
-    throw Refused{404, std::string{ask.operation} +
-                           " is not served by a local server: " + std::string{match.route->note}};
-}
-
-void Core::trace_export(Ask& ask) {
-    if (!sessions_.contains(ask.names.at(0))) {
-        throw Refused{404, "trace_export: there is no session " + ask.names.at(0).substr(0, 200)};
-    }
-    // The answer that the protocol has for it.
-    send_json(*ask.answer, json_object([](JsonOut& json) {
-        json.member("status", "failed");
-        json.member("error",
-                    "trace_export is not served by a local server: no traces are recorded");
-    }));
+    return Refused{404, std::string{ask.operation} +
+                            " is not served by a local server: " + std::string{match.route->note}};
 }
 
 }  // namespace tinkxx::local

@@ -8,6 +8,7 @@
 #include "wire/training.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace tinkxx::local {
 
@@ -159,7 +160,9 @@ void Results::when_accepted(std::string const& id, Store::Written accepted) {
     found->second.unaccepted->push_back(std::move(accepted));
 }
 
-void Results::restore(RequestRow const& row, std::int64_t clone) {
+void Results::restore(RequestRow const& row) {
+    auto const seq = row.id.substr(row.id.rfind(':') + 1);
+    auto const clone = std::strtoll(seq.c_str(), nullptr, 10) / clone_stride;
     auto& result = results_[row.id];
     result = {.id = row.id,
               .form = form_of(row.form),
@@ -339,8 +342,8 @@ std::string Results::try_again(std::string const& id) const {
     return body;
 }
 
-void Results::retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
-                       std::shared_ptr<Answer> const& answer) {
+MaybeRefused Results::retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
+                               std::shared_ptr<Answer> const& answer) {
     if (fetched_bytes_ > options_.fetched_bytes || fetched_.size() > options_.most) {
         std::vector<Change> changes;
         forget_fetched(changes);
@@ -349,17 +352,18 @@ void Results::retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
     auto const found = results_.find(ask.request_id);
     if (found == results_.end()) {
         if (plausible && plausible(ask.request_id)) {
-            throw Refused{410, "retrieve_future: the result of " + ask.request_id +
-                                   " is not kept any more, or the server was restarted before it "
-                                   "was done; send the request again"};
+            return Refused{410, "retrieve_future: the result of " + ask.request_id +
+                                    " is not kept any more, or the server was restarted before it "
+                                    "was done; send the request again"};
         }
-        throw Refused{404, "retrieve_future: there is no request " + ask.request_id.substr(0, 200) +
-                               "; it was never accepted here"};
+        return Refused{404, "retrieve_future: there is no request " +
+                                ask.request_id.substr(0, 200) + "; it was never accepted here"};
     }
     auto& result = found->second;
     auto poll = std::make_shared<Poll>(*this, result.id, answer, protobuf, ask.allow_metadata_only);
     if (result.state == State::done || result.state == State::failed) {
-        return deliver(result, *poll);
+        deliver(result, *poll);
+        return {};
     }
     scheduler_.arm(*poll, scheduler_.now() + options_.poll_hold, Precision::coarse);
     ++waiting_;
@@ -370,6 +374,7 @@ void Results::retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
         if (!living || !*living) return;
         if (auto const still = gone.lock()) give_up(id, still.get());
     });
+    return {};
 }
 
 void Results::give_up(std::string const& id, Poll* poll) {

@@ -23,6 +23,9 @@
 
 namespace tinkxx::local {
 
+/// Copies of a sampling client count their samples from multiples of this.
+inline constexpr std::int64_t clone_stride = 1'000'000'000;
+
 /// The form of a result: JSON, or protobuf that is turned into JSON for those who want that.
 enum class Form : std::uint8_t { json, sample, forward_backward };
 
@@ -52,6 +55,9 @@ struct QueueNote {
 /// A result can be asked for once it is safe in the store. Loop thread.
 class Results {
 public:
+    /// A result that takes more is encoded off the loop.
+    static constexpr std::size_t on_loop = std::size_t{64} << 10U;
+
     Results(Scheduler& scheduler, Store& store, ResultsOptions options);
     ~Results();
     Results(Results const&) = delete;
@@ -76,7 +82,7 @@ public:
     /// Tells `accepted` of a result that was added before, now or when it is safe.
     void when_accepted(std::string const& id, Store::Written accepted);
     /// A result, pending or not, of an earlier life of the server.
-    void restore(RequestRow const& row, std::int64_t clone);
+    void restore(RequestRow const& row);
 
     [[nodiscard]] bool contains(std::string const& id) const { return results_.contains(id); }
     /// Whether it is a sample that is not done.
@@ -95,8 +101,8 @@ public:
     void fail(std::string const& id, std::string error, ErrorCategory category,
               Store::Written done = {});
 
-    void retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
-                  std::shared_ptr<Answer> const& answer);
+    [[nodiscard]] MaybeRefused retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
+                                        std::shared_ptr<Answer> const& answer);
     void completions(wire::server::RetrieveFutures const& ask,
                      std::shared_ptr<Answer> const& answer);
     /// Polls that wait.

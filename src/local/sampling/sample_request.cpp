@@ -1,9 +1,46 @@
 #include "local/sampling/sample_request.hpp"
 
+#include "local/training/data.hpp"
+
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace tinkxx::local {
+
+namespace {
+
+std::vector<TokenLogprob> to_cells(std::vector<engine::TokenLogprob> const& row) {
+    std::vector<TokenLogprob> cells;
+    cells.reserve(row.size());
+    for (auto const& cell : row) cells.push_back({cell.token, cell.logprob});
+    return cells;
+}
+
+Fingerprint print_of(wire::server::Sample const& request) {
+    Fingerprint print;
+    print.add(request.sampling_session_id).add(request.base_model).add(request.model_path);
+    print.add(request.prompt);
+    auto const& params = request.params;
+    print.add(params.max_tokens).add(params.seed).add(params.temperature);
+    print.add(params.top_k).add(params.top_p);
+    print.add(std::uint64_t{params.stop.value().index()});
+    if (auto const* text = std::get_if<std::string>(&params.stop.value())) print.add(*text);
+    if (auto const* texts = std::get_if<std::vector<std::string>>(&params.stop.value())) {
+        for (auto const& one : *texts) print.add(one);
+    }
+    if (auto const* ids = std::get_if<std::vector<Token>>(&params.stop.value())) {
+        for (auto const one : *ids) print.add(std::int64_t{one});
+    }
+    auto const& options = request.options;
+    print.add(options.num_samples).add(options.include_prompt_logprobs);
+    print.add(options.topk_prompt_logprobs).add(options.topk_sample_logprobs);
+    print.add(options.prompt_alt_tokens_k).add(options.prompt_logprobs_last_n);
+    if (options.target_prompt_logprobs) print.add(view(*options.target_prompt_logprobs));
+    return print;
+}
+
+}  // namespace
 
 Result<Targets> read_targets(TensorData given, std::size_t prompt, std::size_t most) {
     auto const wrong = [](std::string const& why) {
@@ -78,14 +115,41 @@ TensorData Targets::answer(std::vector<float> const& logprobs) const {
     return out;
 }
 
-std::vector<TokenLogprob> to_cells(std::vector<engine::TokenLogprob> const& row) {
-    std::vector<TokenLogprob> cells;
-    cells.reserve(row.size());
-    for (auto const& cell : row) cells.push_back({cell.token, cell.logprob});
-    return cells;
+SampleRead understand(std::string_view operation, std::size_t most_tokens, std::size_t most_cells,
+                      wire::server::Sample request) {
+    SampleRead read;
+    auto const what = std::string{operation} + ": ";
+    read.print = print_of(request);
+    read.length = token_count(request.prompt);
+    if (read.length <= most_tokens) {
+        auto tokens = tokens_of(operation, request.prompt);
+        if (tokens) {
+            read.prompt = *std::move(tokens);
+        } else {
+            read.refusal = tokens.error().what();
+        }
+    }
+    if (!read.prompt.empty()) {
+        auto const [least, most] = std::ranges::minmax(read.prompt);
+        read.least = least;
+        read.most = most;
+    }
+    auto& targets = request.options.target_prompt_logprobs;
+    if (targets && read.refusal.empty() && read.length > 0 && read.length <= most_tokens) {
+        auto packed = read_targets(*std::move(targets), read.length, most_cells);
+        if (packed) {
+            read.targets = *std::move(packed);
+        } else {
+            read.refusal = what + packed.error().what();
+        }
+    }
+    targets.reset();
+    request.prompt = {};
+    read.request = std::move(request);
+    return read;
 }
 
-SampleResponse Core::SampleJob::response() {
+SampleResponse SampleJob::response() {
     SampleResponse response;
     auto const first =
         options.prompt_logprobs_last_n
@@ -117,29 +181,6 @@ SampleResponse Core::SampleJob::response() {
     if (targets) response.target_prompt_logprobs = targets->answer(target_logprobs);
     response.prompt_cache_hit_tokens = static_cast<std::int64_t>(cached_tokens);
     return response;
-}
-
-Fingerprint print_of(wire::server::Sample const& request) {
-    Fingerprint print;
-    print.add(request.sampling_session_id).add(request.base_model).add(request.model_path);
-    print.add(request.prompt);
-    auto const& params = request.params;
-    print.add(params.max_tokens).add(params.seed).add(params.temperature);
-    print.add(params.top_k).add(params.top_p);
-    print.add(std::uint64_t{params.stop.value().index()});
-    if (auto const* text = std::get_if<std::string>(&params.stop.value())) print.add(*text);
-    if (auto const* texts = std::get_if<std::vector<std::string>>(&params.stop.value())) {
-        for (auto const& one : *texts) print.add(one);
-    }
-    if (auto const* ids = std::get_if<std::vector<Token>>(&params.stop.value())) {
-        for (auto const one : *ids) print.add(std::int64_t{one});
-    }
-    auto const& options = request.options;
-    print.add(options.num_samples).add(options.include_prompt_logprobs);
-    print.add(options.topk_prompt_logprobs).add(options.topk_sample_logprobs);
-    print.add(options.prompt_alt_tokens_k).add(options.prompt_logprobs_last_n);
-    if (options.target_prompt_logprobs) print.add(view(*options.target_prompt_logprobs));
-    return print;
 }
 
 }  // namespace tinkxx::local

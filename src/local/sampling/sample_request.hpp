@@ -3,14 +3,21 @@
 #include <tinkxx/types/sampling.hpp>
 
 #include "engine/jobs.hpp"
-#include "local/core/core.hpp"
+#include "local/api/fingerprint.hpp"
+#include "local/api/outcome.hpp"
+#include "local/core/base_models.hpp"
+#include "wire/server_requests.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+// A request for samples, from its body to its result.
 
 namespace tinkxx::local {
 
@@ -34,11 +41,8 @@ struct Targets {
 /// for no more than `most`.
 [[nodiscard]] Result<Targets> read_targets(TensorData asked, std::size_t prompt, std::size_t most);
 
-[[nodiscard]] std::vector<TokenLogprob> to_cells(std::vector<engine::TokenLogprob> const& row);
-[[nodiscard]] Fingerprint print_of(wire::server::Sample const& request);
-
-/// A request for samples as it was read, without regard to any model.
-struct Core::SampleRead {
+/// As it was read, without regard to any model.
+struct SampleRead {
     /// Without its prompt and targets, which follow.
     wire::server::Sample request{};
     std::vector<Token> prompt{};
@@ -55,9 +59,21 @@ struct Core::SampleRead {
     std::string row{};
     std::string body{};
 };
+/// What there is to say of a request without regard to any model. Any thread.
+[[nodiscard]] SampleRead understand(std::string_view operation, std::size_t most_tokens,
+                                    std::size_t most_cells, wire::server::Sample request);
+
+/// What it samples from.
+struct SampleSource {
+    BaseModel const* base{nullptr};
+    /// Empty if the request names no sampler.
+    std::string session{};
+    /// The key of the weights; empty: those of the base model.
+    std::string weights{};
+};
 
 /// A sample from its request to its result.
-struct Core::SampleJob {
+struct SampleJob {
     std::string id{};
     std::string session{};
     std::string base{};
@@ -80,7 +96,16 @@ struct Core::SampleJob {
     std::function<void(std::size_t, std::int32_t, float)> on_token{};
     std::function<void(Result<void>)> on_done{};
 
+    /// Names what it samples from in a job of the engine.
+    template <class Job>
+    void name_weights(Job& job) const {
+        (weights.empty() ? job.model : job.adapter) = weights.empty() ? base : weights;
+    }
     [[nodiscard]] SampleResponse response();
 };
+/// Checks a request against the model that it samples from. `seed` is taken if it names none.
+[[nodiscard]] Outcome<std::shared_ptr<SampleJob>> prepare_sample(
+    std::string_view operation, SampleRead read, SampleSource const& source, Limits const& limits,
+    std::function<std::uint64_t()> const& seed);
 
 }  // namespace tinkxx::local

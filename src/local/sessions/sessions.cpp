@@ -1,4 +1,5 @@
-#include "local/core/bodies.hpp"
+#include "local/sessions/sessions.hpp"
+
 #include "local/api/json.hpp"
 #include "local/api/listing.hpp"
 #include "local/api/times.hpp"
@@ -45,356 +46,6 @@ std::string_view status_type(SessionStatus status) {
     return "cancelled";
 }
 
-/// Whether one of these, whose ids begin with that of their session, is the session's.
-bool has_part(auto const& parts, std::string const& session) {
-    auto const at = parts.lower_bound(session + ":");
-    return at != parts.end() && at->first.starts_with(session + ":");
-}
-
-}  // namespace
-
-std::size_t Core::kept_bytes_of(SessionRow const& row) noexcept {
-    auto const size = [](std::optional<std::string> const& text) {
-        return text ? text->size() : 0;
-    };
-    auto bytes = row_bytes + bytes_of(row.user_metadata) + row.sdk_version.size() +
-                 size(row.project_id) + size(row.display_name) + size(row.detail);
-    for (auto const& tag : row.tags) bytes += tag.size() + sizeof(tag);
-    return bytes;
-}
-
-std::size_t Core::kept_bytes_of(RunRow const& row) noexcept {
-    return row_bytes + bytes_of(row.user_metadata);
-}
-
-std::size_t Core::kept_bytes_of_session(std::string const& id) const {
-    auto const found = sessions_.find(id);
-    auto bytes = found == sessions_.end() ? std::size_t{0} : kept_bytes_of(found->second.row);
-    for (auto at = runs_.lower_bound(id + ":");
-         at != runs_.end() && at->first.starts_with(id + ":"); ++at) {
-        bytes += kept_bytes_of(at->second);
-    }
-    for (auto at = samplers_.lower_bound(id + ":");
-         at != samplers_.end() && at->first.starts_with(id + ":"); ++at) {
-        bytes += row_bytes;
-    }
-    return bytes;
-}
-
-void Core::keep(std::string_view operation, std::size_t bytes) {
-    if (kept_bytes_ + row_bytes + bytes > options_.limits.kept_bytes) {
-        throw Refused{429,
-                      std::string{operation} + ": what is remembered of sessions, models and " +
-                          "samplers takes " + std::to_string(kept_bytes_) +
-                          " bytes, and the limit is " + std::to_string(options_.limits.kept_bytes) +
-                          "; finish sessions that are over, or send less metadata",
-                      std::chrono::milliseconds{5000}};
-    }
-    kept_bytes_ += row_bytes + bytes;
-}
-
-Core::Session& Core::session(std::string_view operation, std::string const& id) {
-    auto const found = sessions_.find(id);
-    if (found == sessions_.end()) {
-        throw Refused{404, std::string{operation} + ": there is no session " + id.substr(0, 200) +
-                               "; create one first"};
-    }
-    auto& session = found->second;
-    if (session.row.status != SessionStatus::active) {
-        throw Refused{410, std::string{operation} + ": session " + id +
-                               (session.row.status == SessionStatus::finished
-                                    ? " was finished by its client"
-                                    : " has expired: it gave no sign of life for " +
-                                          std::to_string(options_.session_timeout.count()) + " s") +
-                               "; create a new one"};
-    }
-    session.seen = scheduler_.now();
-    return session;
-}
-
-void Core::touch_session(std::string const& id) {
-    auto const found = sessions_.find(id);
-    if (found != sessions_.end()) found->second.seen = scheduler_.now();
-}
-
-void Core::end_session(Session& session) {
-    std::vector<std::string> mine;
-    for (auto const& [id, model] : models_) {
-        auto const run = runs_.find(id);
-        if (run != runs_.end() && run->second.session == session.row.id) mine.push_back(id);
-    }
-    for (auto const& id : mine) unload(id);
-    // Their ids begin with that of the session.
-    auto const first = samplers_.lower_bound(session.row.id + ":");
-    for (auto at = first; at != samplers_.end() && at->first.starts_with(session.row.id + ":");
-         ++at) {
-        if (!at->second.folder.empty()) retire_folder(at->second.folder);
-    }
-}
-
-void Core::expire_session(Session& session) {
-    --active_sessions_;
-    session.row.status = SessionStatus::expired;
-    log(LogLevel::info, "local server: session " + session.row.id + " has expired");
-    store_->write({{Table::session, session.row.id, encode(session.row)}});
-    end_session(session);
-}
-
-void Core::make_room_for_session() {
-    if (active_sessions_ < options_.limits.sessions) return;
-    Session* silent = nullptr;
-    for (auto& [id, session] : sessions_) {
-        if (session.row.status != SessionStatus::active) continue;
-        if (silent != nullptr && silent->seen <= session.seen) continue;
-        if (!has_part(models_, id) && !has_part(samplers_, id)) silent = &session;
-    }
-    if (silent == nullptr) {
-        throw Refused{429,
-                      "create_session: there are " + std::to_string(active_sessions_) +
-                          " active sessions, which is the limit; finish some of them",
-                      std::chrono::milliseconds{1000}};
-    }
-    expire_session(*silent);
-}
-
-std::chrono::seconds Core::patience_with(std::string const& session) const {
-    // Clients give a sign of life every ten seconds.
-    constexpr std::chrono::seconds short_of_room{60};
-    bool const scarce = kept_bytes_ > options_.limits.kept_bytes / 2;
-    if (!scarce || has_part(models_, session) || has_part(samplers_, session)) {
-        return options_.session_timeout;
-    }
-    return std::min(options_.session_timeout, short_of_room);
-}
-
-bool Core::may_forget(std::string const& id) const {
-    // One of its models may still have something to do.
-    if (has_part(models_, id)) return false;
-    auto const checkpoint = checkpoints_.lower_bound(TinkerPath{.run = id + ":"});
-    return checkpoint == checkpoints_.end() || !checkpoint->first.run.starts_with(id + ":");
-}
-
-void Core::forget_sessions(std::vector<std::pair<WallTime, std::string>> ended) {
-    auto const wall = scheduler_.wall();
-    auto const most = options_.limits.ended_sessions;
-    auto const enough = options_.limits.kept_bytes / 2;
-    // A few at a time: each has rows of its own to be removed.
-    constexpr std::size_t at_once = 1000;
-    auto const some = std::min(at_once, ended.size());
-    std::ranges::partial_sort(ended, ended.begin() + static_cast<std::ptrdiff_t>(some));
-    std::vector<std::string> over;
-    for (std::size_t i = 0; i < some; ++i) {
-        auto const& [created, id] = ended[i];
-        bool const old = wall - created >= options_.session_keep;
-        if (!old && ended.size() - i <= most && kept_bytes_ <= enough) break;
-        over.push_back(id);
-        kept_bytes_ -= std::min(kept_bytes_, kept_bytes_of_session(id));
-    }
-    std::vector<Change> changes;
-    auto const forget = [&](Table table, auto& rows, std::string const& id) {
-        for (auto at = rows.lower_bound(id + ":");
-             at != rows.end() && at->first.starts_with(id + ":");) {
-            changes.push_back({table, at->first, std::nullopt});
-            at = rows.erase(at);
-        }
-    };
-    for (auto const& id : over) {
-        for (auto at = samplers_.lower_bound(id + ":");
-             at != samplers_.end() && at->first.starts_with(id + ":"); ++at) {
-            auto const& folder = at->second.folder;
-            if (folder.empty()) continue;
-            changes.push_back({Table::meta, removal_key(folder), std::string{}});
-            retire_folder(folder);
-        }
-        forget(Table::sampler, samplers_, id);
-        forget(Table::run, runs_, id);
-        changes.push_back({Table::session, id, std::nullopt});
-        sessions_.erase(id);
-        std::erase_if(dirty_runs_, [&](auto const& run) { return run.starts_with(id + ":"); });
-    }
-    store_->write(std::move(changes));
-}
-
-void Core::check_metadata(std::string_view operation, std::size_t bytes) const {
-    if (bytes <= options_.limits.metadata_bytes) return;
-    throw Refused{400, std::string{operation} + ": names, tags and metadata have " +
-                           std::to_string(bytes) + " bytes, and the limit is " +
-                           std::to_string(options_.limits.metadata_bytes) + "; send less"};
-}
-
-void Core::count_part(std::string_view operation, std::string const& session, std::string_view what,
-                      std::size_t have) const {
-    if (have < options_.limits.session_parts) return;
-    throw Refused{400, std::string{operation} + ": session " + session + " has " +
-                           std::to_string(have) + " " + std::string{what} +
-                           ", which is the limit; create a new session"};
-}
-
-void Core::create_session(Ask& ask) {
-    if (!accepting()) throw Refused{503, "create_session: the server is stopping"};
-    with_json(
-        ask, [](std::string body) { return wire::server::decode_create_session(body); },
-        [this](Ask& asked, wire::server::CreateSession request) {
-            auto bytes = bytes_of(request.user_metadata) + request.sdk_version.size() +
-                         request.project_id.value_or("").size() +
-                         request.display_name.value_or("").size();
-            for (auto const& tag : request.tags) bytes += tag.size() + 8;
-            check_metadata("create_session", bytes);
-            make_room_for_session();
-            keep("create_session", bytes);
-            auto id = fresh_id();
-            while (sessions_.contains(id)) id = fresh_id();
-            SessionRow row{.id = id,
-                           .created = scheduler_.wall(),
-                           .tags = std::move(request.tags),
-                           .user_metadata = std::move(request.user_metadata),
-                           .sdk_version = std::move(request.sdk_version),
-                           .project_id = std::move(request.project_id),
-                           .display_name = std::move(request.display_name)};
-            std::vector<Change> changes{{Table::session, id, encode(row)}};
-            commit(asked.answer, "create_session", std::move(changes),
-                   [this, row = std::move(row), answer = asked.answer]() mutable {
-                       auto const made = row.id;
-                       sessions_[made] = {.row = std::move(row), .seen = scheduler_.now()};
-                       ++active_sessions_;
-                       send_json(*answer, json_object([&](JsonOut& json) {
-                           json.member("session_id", made);
-                           json.member("type", "create_session");
-                       }));
-                   });
-        });
-}
-
-void Core::session_heartbeat(Ask& ask) {
-    with_json(
-        ask,
-        [](std::string body) {
-            return wire::server::decode_text("session_heartbeat", body, "session_id");
-        },
-        [this](Ask& asked, std::string const& id) {
-            session("session_heartbeat", id);
-            send_json(*asked.answer,
-                      json_object([](JsonOut& json) { json.member("type", "session_heartbeat"); }));
-        });
-}
-
-void Core::finish_session(Ask& ask) {
-    with_json(
-        ask, [](std::string body) { return wire::server::decode_finish(body); },
-        [this](Ask& asked, wire::server::Finish finish) {
-            check_metadata("finish", finish.detail.value_or("").size());
-            in_turn(asked,
-                    [this, finish = std::move(finish)](Ask& mine, std::shared_ptr<Turn> turn) {
-                        auto const id = mine.names.at(0);
-                        auto const found = sessions_.find(id);
-                        if (found == sessions_.end()) {
-                            throw Refused{404, "finish: there is no session " + id.substr(0, 200)};
-                        }
-                        // The first reason wins.
-                        if (found->second.row.status != SessionStatus::active) {
-                            return send_json(*mine.answer, "{}");
-                        }
-                        auto row = found->second.row;
-                        row.status = SessionStatus::finished;
-                        row.reason = finish.reason;
-                        row.detail = finish.detail;
-                        std::vector<Change> changes{{Table::session, id, encode(row)}};
-                        commit(mine.answer, "finish", std::move(changes),
-                               [this, row, turn = std::move(turn), answer = mine.answer] {
-                                   auto const still = sessions_.find(row.id);
-                                   if (still != sessions_.end()) {
-                                       // It may have expired meanwhile.
-                                       auto const was = still->second.row.status;
-                                       if (was == SessionStatus::active) --active_sessions_;
-                                       still->second.row = row;
-                                       end_session(still->second);
-                                   }
-                                   send_json(*answer, "{}");
-                               });
-                    });
-        });
-}
-
-void Core::list_sessions(Ask& ask) {
-    auto const limit = ask.number("limit", 20, 0, 10'000);
-    auto const offset = ask.number("offset", 0, 0, 1'000'000'000);
-    send_list(lists_, ask.answer,
-              Listing<Sessions>{.rows = sessions_,
-                                .name = "sessions",
-                                .rank = created,
-                                .offset = offset,
-                                .limit = limit,
-                                .write = [](JsonOut& json, Session const& session) {
-                                    json.value(session.row.id);
-                                }});
-}
-
-void Core::get_session(Ask& ask) {
-    auto const& id = ask.names.at(0);
-    auto const found = sessions_.find(id);
-    if (found == sessions_.end()) {
-        throw Refused{404, "sessions: there is no session " + id.substr(0, 200)};
-    }
-    auto const& row = found->second.row;
-    send_json(*ask.answer, json_object([&](JsonOut& json) {
-        json.key("training_run_ids");
-        json.open_array();
-        for (auto at = runs_.lower_bound(id + ":");
-             at != runs_.end() && at->first.starts_with(id + ":"); ++at) {
-            json.value(at->first);
-        }
-        json.close_array();
-        json.key("sampler_ids");
-        json.open_array();
-        for (auto at = samplers_.lower_bound(id + ":");
-             at != samplers_.end() && at->first.starts_with(id + ":"); ++at) {
-            json.value(at->first);
-        }
-        json.close_array();
-        nullable(json, "user_metadata", row.user_metadata);
-        nullable(json, "display_name", row.display_name);
-    }));
-}
-
-void Core::set_project(Ask& ask) {
-    with_json(
-        ask,
-        [](std::string body) { return wire::server::decode_text("project", body, "project_id"); },
-        [this](Ask& asked, std::string project) {
-            check_metadata("project", project.size());
-            in_turn(asked,
-                    [this, project = std::move(project)](Ask& mine, std::shared_ptr<Turn> turn) {
-                        auto const id = mine.names.at(0);
-                        auto const found = sessions_.find(id);
-                        if (found == sessions_.end()) {
-                            throw Refused{404, "project: there is no session " + id.substr(0, 200)};
-                        }
-                        if (project.empty()) {
-                            throw Refused{400, "project: project_id is empty; name a project"};
-                        }
-                        auto row = found->second.row;
-                        row.project_id = project;
-                        std::vector<Change> changes{{Table::session, id, encode(row)}};
-                        commit(mine.answer, "project", std::move(changes),
-                               [this, row, turn = std::move(turn), answer = mine.answer] {
-                                   auto const still = sessions_.find(row.id);
-                                   if (still != sessions_.end()) still->second.row = row;
-                                   send_nothing(*answer);
-                               });
-                    });
-        });
-}
-
-void Core::search_sessions(Ask& ask) {
-    with_json(
-        ask, [](std::string body) { return wire::server::decode_search_sessions(body); },
-        [this](Ask& asked, wire::server::SearchSessions search) {
-            send_found(asked, std::move(search));
-        });
-}
-
-namespace {
-
 bool fits(wire::server::SearchSessions const& search, SessionRow const& row) {
     if (search.project_ids) {
         auto const mine = row.project_id.value_or(std::string{});
@@ -413,27 +64,35 @@ bool fits(wire::server::SearchSessions const& search, SessionRow const& row) {
            (search.display_name && named(row.display_name, *search.display_name));
 }
 
-}  // namespace
+std::size_t kept_bytes_of(SessionRow const& row) noexcept {
+    auto const size = [](std::optional<std::string> const& text) {
+        return text ? text->size() : 0;
+    };
+    auto bytes = row_bytes + bytes_of(row.user_metadata) + row.sdk_version.size() +
+                 size(row.project_id) + size(row.display_name) + size(row.detail);
+    for (auto const& tag : row.tags) bytes += tag.size() + sizeof(tag);
+    return bytes;
+}
 
-void Core::write_found(JsonOut& json, SessionRow const& row) const {
-    std::int64_t count = 0;
-    std::int64_t bytes = 0;
-    auto const first = checkpoints_.lower_bound(TinkerPath{.run = row.id + ":"});
-    for (auto at = first; at != checkpoints_.end() && at->first.run.starts_with(row.id + ":");
-         ++at) {
-        ++count;
-        bytes += at->second.size_bytes;
-    }
-    json.open_object();
-    json.member("session_id", row.id);
-    json.member("owner", "local");
-    json.member("project_id", row.project_id.value_or(std::string{}));
-    json.member("created_at", iso_time(row.created));
-    json.member("checkpoints_count", count);
-    json.member("checkpoint_storage_bytes", bytes);
-    nullable(json, "display_name", row.display_name);
-    nullable(json, "user_metadata", row.user_metadata);
-    json.key("status");
+std::size_t metadata_bytes(wire::server::CreateSession const& request) {
+    auto bytes = bytes_of(request.user_metadata) + request.sdk_version.size() +
+                 request.project_id.value_or("").size() + request.display_name.value_or("").size();
+    for (auto const& tag : request.tags) bytes += tag.size() + 8;
+    return bytes;
+}
+
+Refused no_session(std::string_view operation, std::string const& id) {
+    return {404, std::string{operation} + ": there is no session " + id.substr(0, 200)};
+}
+
+void write_texts(JsonOut& json, std::string_view name, std::vector<std::string> const& texts) {
+    json.key(name);
+    json.open_array();
+    for (auto const& text : texts) json.value(text);
+    json.close_array();
+}
+
+void write_status(JsonOut& json, SessionRow const& row) {
     json.open_object();
     json.member("type", status_type(row.status));
     if (row.status == SessionStatus::finished) {
@@ -444,34 +103,415 @@ void Core::write_found(JsonOut& json, SessionRow const& row) const {
     }
     if (row.status != SessionStatus::active) nullable(json, "detail", row.detail);
     json.close_object();
+}
+
+}  // namespace
+
+Sessions::Sessions(Services& services, std::map<std::string, SessionRow> rows)
+    : services_{services} {
+    for (auto& [id, row] : rows) {
+        if (row.status == SessionStatus::active) ++active_;
+        sessions_[id].row = std::move(row);
+    }
+}
+
+void Sessions::start() {
+    auto const now = services_.scheduler.now();
+    for (auto& [id, session] : sessions_) session.seen = now;
+}
+
+// For other parts -------------------------------------------------------------------------------
+
+Outcome<SessionRow const*> Sessions::active(std::string_view operation, std::string const& id) {
+    auto const found = sessions_.find(id);
+    if (found == sessions_.end()) {
+        return Refused{404, std::string{operation} + ": there is no session " + id.substr(0, 200) +
+                                "; create one first"};
+    }
+    auto& session = found->second;
+    if (session.row.status != SessionStatus::active) {
+        auto const timeout = services_.options.session_timeout.count();
+        return Refused{410, std::string{operation} + ": session " + id +
+                                (session.row.status == SessionStatus::finished
+                                     ? " was finished by its client"
+                                     : " has expired: it gave no sign of life for " +
+                                           std::to_string(timeout) + " s") +
+                                "; create a new one"};
+    }
+    session.seen = services_.scheduler.now();
+    return &session.row;
+}
+
+void Sessions::touch(std::string const& id) {
+    auto const found = sessions_.find(id);
+    if (found != sessions_.end()) found->second.seen = services_.scheduler.now();
+}
+
+SessionRow const* Sessions::find(std::string const& id) const {
+    auto const found = sessions_.find(id);
+    return found == sessions_.end() ? nullptr : &found->second.row;
+}
+
+bool Sessions::is_active(std::string const& id) const {
+    auto const* const row = find(id);
+    return row != nullptr && row->status == SessionStatus::active;
+}
+
+std::string Sessions::new_id() {
+    auto id = services_.fresh_id();
+    while (sessions_.contains(id)) id = services_.fresh_id();
+    return id;
+}
+
+void Sessions::add_ended(SessionRow row) {
+    auto const id = row.id;
+    sessions_[id].row = std::move(row);
+}
+
+MaybeRefused Sessions::check_metadata(std::string_view operation, std::size_t bytes) const {
+    auto const most = services_.options.limits.metadata_bytes;
+    if (bytes <= most) return {};
+    return Refused{400, std::string{operation} + ": names, tags and metadata have " +
+                            std::to_string(bytes) + " bytes, and the limit is " +
+                            std::to_string(most) + "; send less"};
+}
+
+MaybeRefused Sessions::check_count(std::string_view operation, std::string const& session,
+                                   std::string_view what, std::size_t have) const {
+    if (have < services_.options.limits.session_parts) return {};
+    return Refused{400, std::string{operation} + ": session " + session + " has " +
+                            std::to_string(have) + " " + std::string{what} +
+                            ", which is the limit; create a new session"};
+}
+
+MaybeRefused Sessions::keep(std::string_view operation, std::size_t bytes) {
+    auto const most = services_.options.limits.kept_bytes;
+    if (kept_bytes_ + row_bytes + bytes > most) {
+        return Refused{429,
+                       std::string{operation} + ": what is remembered of sessions, models and " +
+                           "samplers takes " + std::to_string(kept_bytes_) +
+                           " bytes, and the limit is " + std::to_string(most) +
+                           "; finish sessions that are over, or send less metadata",
+                       std::chrono::milliseconds{5000}};
+    }
+    kept_bytes_ += row_bytes + bytes;
+    return {};
+}
+
+// The end of sessions ---------------------------------------------------------------------------
+
+void Sessions::end(std::string const& id) {
+    for (auto* const contents : contents_) contents->end_session(id);
+}
+
+void Sessions::expire(Session& session) {
+    --active_;
+    session.row.status = SessionStatus::expired;
+    services_.log(LogLevel::info, "local server: session " + session.row.id + " has expired");
+    services_.store->write({{Table::session, session.row.id, encode(session.row)}});
+    end(session.row.id);
+}
+
+bool Sessions::in_use(std::string const& id) const {
+    return std::ranges::any_of(contents_, [&](auto* contents) { return contents->in_use(id); });
+}
+
+MaybeRefused Sessions::make_room() {
+    if (active_ < services_.options.limits.sessions) return {};
+    Session* silent = nullptr;
+    for (auto& [id, session] : sessions_) {
+        if (session.row.status != SessionStatus::active) continue;
+        if (silent != nullptr && silent->seen <= session.seen) continue;
+        if (!in_use(id)) silent = &session;
+    }
+    if (silent == nullptr) {
+        return Refused{429,
+                       "create_session: there are " + std::to_string(active_) +
+                           " active sessions, which is the limit; finish some of them",
+                       std::chrono::milliseconds{1000}};
+    }
+    expire(*silent);
+    return {};
+}
+
+std::chrono::seconds Sessions::patience_with(std::string const& id) const {
+    // Clients give a sign of life every ten seconds.
+    constexpr std::chrono::seconds short_of_room{60};
+    auto const timeout = services_.options.session_timeout;
+    bool const scarce = kept_bytes_ > services_.options.limits.kept_bytes / 2;
+    return !scarce || in_use(id) ? timeout : std::min(timeout, short_of_room);
+}
+
+bool Sessions::may_forget(std::string const& id) const {
+    return std::ranges::none_of(contents_, [&](auto* contents) { return contents->must_stay(id); });
+}
+
+std::size_t Sessions::all_bytes_of(Session const& session) const {
+    auto bytes = kept_bytes_of(session.row);
+    for (auto const* const contents : contents_) bytes += contents->kept_bytes(session.row.id);
+    return bytes;
+}
+
+bool Sessions::go_on(Look& look) {
+    auto const now = services_.scheduler.now();
+    return look.walk.go_on(rows_at_once, [&](std::string const& id, Session const& /*row*/) {
+        auto& one = sessions_.at(id);
+        look.bytes += kept_bytes_of(one.row);
+        if (one.row.status == SessionStatus::active) {
+            if (now - one.seen >= patience_with(id)) expire(one);
+        } else if (may_forget(id)) {
+            look.ended.emplace_back(one.row.created, id);
+        }
+    });
+}
+
+void Sessions::finish_look(Look look, std::size_t bytes) {
+    kept_bytes_ = bytes;
+    auto& ended = look.ended;
+    auto const wall = services_.scheduler.wall();
+    auto const& limits = services_.options.limits;
+    // A few at a time: each has rows of its own to be removed.
+    constexpr std::size_t at_once = 1000;
+    auto const some = std::min(at_once, ended.size());
+    std::ranges::partial_sort(ended, ended.begin() + static_cast<std::ptrdiff_t>(some));
+    std::vector<Change> changes;
+    for (std::size_t i = 0; i < some; ++i) {
+        auto const& [created_at, id] = ended[i];
+        bool const old = wall - created_at >= services_.options.session_keep;
+        if (!old && ended.size() - i <= limits.ended_sessions &&
+            kept_bytes_ <= limits.kept_bytes / 2) {
+            break;
+        }
+        auto const found = sessions_.find(id);
+        if (found == sessions_.end()) continue;
+        kept_bytes_ -= std::min(kept_bytes_, all_bytes_of(found->second));
+        for (auto* const contents : contents_) contents->forget_session(id, changes);
+        changes.push_back({Table::session, id, std::nullopt});
+        sessions_.erase(found);
+    }
+    services_.store->write(std::move(changes));
+}
+
+// Endpoints -------------------------------------------------------------------------------------
+
+MaybeRefused Sessions::create_session(Ask& ask) {
+    if (auto no = services_.check_accepting("create_session")) return no;
+    return services_.bodies.read_json(
+        ask, [](std::string body) { return wire::server::decode_create_session(body); },
+        [this](Ask& asked, wire::server::CreateSession request) {
+            return make_session(asked, std::move(request));
+        });
+}
+
+MaybeRefused Sessions::make_session(Ask& ask, wire::server::CreateSession request) {
+    auto const bytes = metadata_bytes(request);
+    if (auto no = check_metadata("create_session", bytes)) return no;
+    if (auto no = make_room()) return no;
+    if (auto no = keep("create_session", bytes)) return no;
+    SessionRow row{.id = new_id(),
+                   .created = services_.scheduler.wall(),
+                   .tags = std::move(request.tags),
+                   .user_metadata = std::move(request.user_metadata),
+                   .sdk_version = std::move(request.sdk_version),
+                   .project_id = std::move(request.project_id),
+                   .display_name = std::move(request.display_name)};
+    std::vector<Change> changes{{Table::session, row.id, encode(row)}};
+    services_.commit(ask.answer, "create_session", std::move(changes),
+                     [this, row = std::move(row), answer = ask.answer]() mutable {
+                         auto const made = row.id;
+                         sessions_[made] = {.row = std::move(row),
+                                            .seen = services_.scheduler.now()};
+                         ++active_;
+                         send_json(*answer, json_object([&](JsonOut& json) {
+                             json.member("session_id", made);
+                             json.member("type", "create_session");
+                         }));
+                     });
+    return {};
+}
+
+MaybeRefused Sessions::session_heartbeat(Ask& ask) {
+    return services_.bodies.read_json(
+        ask,
+        [](std::string body) {
+            return wire::server::decode_text("session_heartbeat", body, "session_id");
+        },
+        [this](Ask& asked, std::string const& id) -> MaybeRefused {
+            auto const session = active("session_heartbeat", id);
+            if (!session) return session.refused();
+            send_json(*asked.answer,
+                      json_object([](JsonOut& json) { json.member("type", "session_heartbeat"); }));
+            return {};
+        });
+}
+
+MaybeRefused Sessions::finish_session(Ask& ask) {
+    return services_.bodies.read_json(
+        ask, [](std::string body) { return wire::server::decode_finish(body); },
+        [this](Ask& asked, wire::server::Finish request) -> MaybeRefused {
+            if (auto no = check_metadata("finish", request.detail.value_or("").size())) return no;
+            services_.turns.take(asked,
+                                 [this, request = std::move(request)](Ask& mine, Turns::Held turn) {
+                                     return finish(mine, request, std::move(turn));
+                                 });
+            return {};
+        });
+}
+
+MaybeRefused Sessions::finish(Ask& ask, wire::server::Finish const& request, Turns::Held turn) {
+    auto const& id = ask.names.at(0);
+    auto const found = sessions_.find(id);
+    if (found == sessions_.end()) return no_session("finish", id);
+    // The first reason wins.
+    if (found->second.row.status != SessionStatus::active) {
+        send_json(*ask.answer, "{}");
+        return {};
+    }
+    auto row = found->second.row;
+    row.status = SessionStatus::finished;
+    row.reason = request.reason;
+    row.detail = request.detail;
+    std::vector<Change> changes{{Table::session, id, encode(row)}};
+    services_.commit(ask.answer, "finish", std::move(changes),
+                     [this, row, turn = std::move(turn), answer = ask.answer] {
+                         auto const still = sessions_.find(row.id);
+                         if (still != sessions_.end()) {
+                             // It may have expired meanwhile.
+                             auto const was = still->second.row.status;
+                             if (was == SessionStatus::active) --active_;
+                             still->second.row = row;
+                             end(row.id);
+                         }
+                         send_json(*answer, "{}");
+                     });
+    return {};
+}
+
+MaybeRefused Sessions::list_sessions(Ask& ask) {
+    auto const page = ask.page(20);
+    if (!page) return page.refused();
+    send_list(
+        services_.lists, ask.answer,
+        Listing<Map>{.rows = sessions_,
+                     .name = "sessions",
+                     .rank = created,
+                     .offset = page->offset,
+                     .limit = page->limit,
+                     .write = [](JsonOut& json, Session const& one) { json.value(one.row.id); }});
+    return {};
+}
+
+SessionSummary Sessions::summary_of(std::string const& id) const {
+    SessionSummary summary;
+    for (auto const* const contents : contents_) contents->summarize(id, summary);
+    return summary;
+}
+
+MaybeRefused Sessions::get_session(Ask& ask) {
+    auto const& id = ask.names.at(0);
+    auto const* const row = find(id);
+    if (row == nullptr) return no_session("sessions", id);
+    auto const summary = summary_of(id);
+    send_json(*ask.answer, json_object([&](JsonOut& json) {
+        write_texts(json, "training_run_ids", summary.runs);
+        write_texts(json, "sampler_ids", summary.samplers);
+        nullable(json, "user_metadata", row->user_metadata);
+        nullable(json, "display_name", row->display_name);
+    }));
+    return {};
+}
+
+MaybeRefused Sessions::set_project(Ask& ask) {
+    return services_.bodies.read_json(
+        ask,
+        [](std::string body) { return wire::server::decode_text("project", body, "project_id"); },
+        [this](Ask& asked, std::string project) -> MaybeRefused {
+            if (auto no = check_metadata("project", project.size())) return no;
+            services_.turns.take(asked,
+                                 [this, project = std::move(project)](Ask& mine, Turns::Held turn) {
+                                     return change_project(mine, project, std::move(turn));
+                                 });
+            return {};
+        });
+}
+
+MaybeRefused Sessions::change_project(Ask& ask, std::string const& project, Turns::Held turn) {
+    auto const& id = ask.names.at(0);
+    auto const* const found = find(id);
+    if (found == nullptr) return no_session("project", id);
+    if (project.empty()) return Refused{400, "project: project_id is empty; name a project"};
+    auto row = *found;
+    row.project_id = project;
+    std::vector<Change> changes{{Table::session, id, encode(row)}};
+    services_.commit(ask.answer, "project", std::move(changes),
+                     [this, row, turn = std::move(turn), answer = ask.answer] {
+                         auto const still = sessions_.find(row.id);
+                         if (still != sessions_.end()) still->second.row = row;
+                         send_nothing(*answer);
+                     });
+    return {};
+}
+
+MaybeRefused Sessions::search_sessions(Ask& ask) {
+    return services_.bodies.read_json(
+        ask, [](std::string body) { return wire::server::decode_search_sessions(body); },
+        [this](Ask& asked, wire::server::SearchSessions search) -> MaybeRefused {
+            send_found(asked, std::move(search));
+            return {};
+        });
+}
+
+void Sessions::write_found(JsonOut& json, SessionRow const& row) const {
+    auto const summary = summary_of(row.id);
+    json.open_object();
+    json.member("session_id", row.id);
+    json.member("owner", "local");
+    json.member("project_id", row.project_id.value_or(std::string{}));
+    json.member("created_at", iso_time(row.created));
+    json.member("checkpoints_count", summary.checkpoints);
+    json.member("checkpoint_storage_bytes", summary.checkpoint_bytes);
+    nullable(json, "display_name", row.display_name);
+    nullable(json, "user_metadata", row.user_metadata);
+    json.key("status");
+    write_status(json, row);
     json.close_object();
 }
 
-void Core::send_found(Ask& ask, wire::server::SearchSessions search) {
+void Sessions::send_found(Ask& ask, wire::server::SearchSessions search) {
     auto const limit = search.limit;
     auto after = search.after_session;
-    send_list(lists_, ask.answer,
-              Listing<Sessions>{
-                  .rows = sessions_,
-                  .name = "sessions",
-                  .fits = [search = std::move(search)](
-                              Session const& session) { return fits(search, session.row); },
-                  .rank = created,
-                  .after = std::move(after),
-                  .limit = limit,
-                  .write = [this](JsonOut& json,
-                                  Session const& session) { write_found(json, session.row); },
-                  .finish =
-                      [this](JsonOut& json, Listing<Sessions>::Page const& page) {
-                          json.key("next_cursor");
-                          auto const last =
-                              page.last ? sessions_.find(*page.last) : sessions_.end();
-                          if (last == sessions_.end()) return json.null();
-                          json.open_object();
-                          json.member("last_created_at", iso_time(last->second.row.created));
-                          json.member("last_session_id", last->first);
-                          json.close_object();
-                      }});
+    auto next = [this](JsonOut& json, Listing<Map>::Page const& page) {
+        json.key("next_cursor");
+        auto const* const last = page.last ? find(*page.last) : nullptr;
+        if (last == nullptr) return json.null();
+        json.open_object();
+        json.member("last_created_at", iso_time(last->created));
+        json.member("last_session_id", last->id);
+        json.close_object();
+    };
+    send_list(
+        services_.lists, ask.answer,
+        Listing<Map>{.rows = sessions_,
+                     .name = "sessions",
+                     .fits = [search = std::move(search)](
+                                 Session const& session) { return fits(search, session.row); },
+                     .rank = created,
+                     .after = std::move(after),
+                     .limit = limit,
+                     .write = [this](JsonOut& json,
+                                     Session const& session) { write_found(json, session.row); },
+                     .finish = std::move(next)});
+}
+
+MaybeRefused Sessions::trace_export(Ask& ask) {
+    if (find(ask.names.at(0)) == nullptr) return no_session("trace_export", ask.names.at(0));
+    // The answer that the protocol has for it.
+    send_json(*ask.answer, json_object([](JsonOut& json) {
+        json.member("status", "failed");
+        json.member("error",
+                    "trace_export is not served by a local server: no traces are recorded");
+    }));
+    return {};
 }
 
 }  // namespace tinkxx::local

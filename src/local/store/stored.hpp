@@ -2,9 +2,9 @@
 
 #include <tinkxx/result.hpp>
 
-#include "local/store/rows.hpp"
 #include "local/store/database.hpp"
 #include "local/store/home.hpp"
+#include "local/store/rows.hpp"
 
 #include <cstdint>
 #include <map>
