@@ -1,10 +1,10 @@
 #include <tinkxx/local/home.hpp>
 
 #include "base/entropy.hpp"
-#include "local/core/stored.hpp"
 #include "local/store/database.hpp"
 #include "local/store/files.hpp"
 #include "local/store/home.hpp"
+#include "local/store/stored.hpp"
 #include "wire/json.hpp"
 
 #include <fcntl.h>

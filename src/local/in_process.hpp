@@ -2,7 +2,7 @@
 
 #include <tinkxx/transport.hpp>
 
-#include "local/handler.hpp"
+#include "local/api/handler.hpp"
 
 #include <cstdint>
 #include <map>

@@ -1,8 +1,8 @@
 // Texts that come from outside: the chaos option, paths, queries, names, times, and who may come.
-#include "local/access.hpp"
-#include "local/chaos.hpp"
+#include "local/api/access.hpp"
+#include "local/core/chaos.hpp"
 #include "local/core/routes.hpp"
-#include "local/core/times.hpp"
+#include "local/api/times.hpp"
 
 #include <cstddef>
 #include <cstdint>

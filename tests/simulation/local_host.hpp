@@ -4,7 +4,7 @@
 #include <tinkxx/testing/manual_clock.hpp>
 #include <tinkxx/transport.hpp>
 
-#include "local/handler.hpp"
+#include "local/api/handler.hpp"
 #include "service/common/random.hpp"
 #include "simulation/outcome.hpp"
 

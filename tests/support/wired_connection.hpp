@@ -1,6 +1,6 @@
 #pragma once
 
-#include "local/listener_connection.hpp"
+#include "local/listen/connection.hpp"
 
 #include <tinkxx/testing/manual_clock.hpp>
 

@@ -119,6 +119,68 @@ std::optional<DType> dtype_from(std::string_view name) noexcept {
     return std::nullopt;
 }
 
+namespace {
+
+/// Where the bytes of a tensor lie in the data of its file.
+struct Extent {
+    std::uint64_t begin;
+    std::uint64_t end;
+    std::string_view name;
+};
+
+struct Entry {
+    DType dtype{};
+    std::vector<std::uint64_t> shape{};
+    std::uint64_t begin{0};
+    std::uint64_t end{0};
+};
+
+/// What the header says of a tensor, in a file with so many bytes of data.
+Result<Entry> parse_entry(std::string const& name, boost::json::value const& entry,
+                          std::size_t data_bytes) {
+    auto const* fields = entry.if_object();
+    if (fields == nullptr) return bad(name, "its entry is not an object");
+    auto const* dtype_text = fields->if_contains("dtype");
+    if (dtype_text == nullptr || !dtype_text->is_string()) return bad(name, "has no dtype");
+    std::string_view const dtype_name = dtype_text->get_string();
+    auto const dtype = dtype_from(dtype_name);
+    if (!dtype) return bad(name, "unknown dtype " + std::string(dtype_name.substr(0, 32)));
+    auto shape = as_counts(fields->if_contains("shape"), 16);
+    if (!shape) return bad(name, "shape is not a list of at most 16 sizes");
+    auto const offsets = as_counts(fields->if_contains("data_offsets"), 2);
+    if (!offsets || offsets->size() != 2) return bad(name, "data_offsets is not two offsets");
+    auto const [begin, end] = std::pair{(*offsets)[0], (*offsets)[1]};
+    if (begin > end || end > data_bytes) {
+        return bad(name, "data_offsets [" + std::to_string(begin) + ", " + std::to_string(end) +
+                             "] leave the " + std::to_string(data_bytes) + " bytes of data");
+    }
+    auto const bytes = byte_count(*shape, *dtype);
+    if (!bytes || *bytes != end - begin) {
+        return bad(name, "its shape and dtype do not give the " + std::to_string(end - begin) +
+                             " bytes of its data_offsets");
+    }
+    return Entry{.dtype = *dtype, .shape = *std::move(shape), .begin = begin, .end = end};
+}
+
+/// Fails unless each byte of the data belongs to one tensor.
+Result<void> check_extents(std::vector<Extent> extents, std::size_t data_bytes) {
+    std::ranges::sort(extents, [](Extent const& a, Extent const& b) {
+        return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
+    });
+    std::uint64_t covered = 0;
+    for (auto const& extent : extents) {
+        if (extent.begin < covered) return bad(extent.name, "overlaps another tensor");
+        if (extent.begin > covered) {
+            return bad(extent.name, "lies behind bytes that belong to no tensor");
+        }
+        covered = extent.end;
+    }
+    if (covered != data_bytes) return bad("data", "ends in bytes that belong to no tensor");
+    return {};
+}
+
+}  // namespace
+
 Result<TensorMap> parse_safetensors(std::span<std::byte const> file) {
     if (file.size() < 8) return bad("header", "the file is shorter than 8 bytes");
     auto const header_bytes = read_le64(file);
@@ -137,56 +199,24 @@ Result<TensorMap> parse_safetensors(std::span<std::byte const> file) {
     if (code) return bad("header", "is not JSON: " + code.message());
     if (!header.is_object()) return bad("header", "is not a JSON object");
 
-    struct Extent {
-        std::uint64_t begin;
-        std::uint64_t end;
-        std::string_view name;
-    };
     TensorMap tensors;
     std::vector<Extent> extents;
-    for (auto const& [key, entry] : header.get_object()) {
+    for (auto const& [key, value] : header.get_object()) {
         std::string const name{std::string_view{key}};
         if (name == "__metadata__") continue;
-        auto const* fields = entry.if_object();
-        if (fields == nullptr) return bad(name, "its entry is not an object");
-        auto const* dtype_text = fields->if_contains("dtype");
-        if (dtype_text == nullptr || !dtype_text->is_string()) return bad(name, "has no dtype");
-        std::string_view const dtype_name = dtype_text->get_string();
-        auto const dtype = dtype_from(dtype_name);
-        if (!dtype) return bad(name, "unknown dtype " + std::string(dtype_name.substr(0, 32)));
-        auto shape = as_counts(fields->if_contains("shape"), 16);
-        if (!shape) return bad(name, "shape is not a list of at most 16 sizes");
-        auto const offsets = as_counts(fields->if_contains("data_offsets"), 2);
-        if (!offsets || offsets->size() != 2) return bad(name, "data_offsets is not two offsets");
-        auto const [begin, end] = std::pair{(*offsets)[0], (*offsets)[1]};
-        if (begin > end || end > data.size()) {
-            return bad(name, "data_offsets [" + std::to_string(begin) + ", " + std::to_string(end) +
-                                 "] leave the " + std::to_string(data.size()) + " bytes of data");
-        }
-        auto const bytes = byte_count(*shape, *dtype);
-        if (!bytes || *bytes != end - begin) {
-            return bad(name, "its shape and dtype do not give the " + std::to_string(end - begin) +
-                                 " bytes of its data_offsets");
-        }
+        auto entry = parse_entry(name, value, data.size());
+        if (!entry) return entry.error();
+        auto const [begin, end] = std::pair{entry->begin, entry->end};
         auto const [place, fresh] =
-            tensors.emplace(name, TensorView{.dtype = *dtype,
-                                             .shape = *std::move(shape),
+            tensors.emplace(name, TensorView{.dtype = entry->dtype,
+                                             .shape = std::move(entry->shape),
                                              .bytes = data.subspan(begin, end - begin)});
         if (!fresh) return bad(name, "is listed twice");
         extents.push_back({begin, end, place->first});
     }
-    std::ranges::sort(extents, [](Extent const& a, Extent const& b) {
-        return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
-    });
-    std::uint64_t covered = 0;
-    for (auto const& extent : extents) {
-        if (extent.begin < covered) return bad(extent.name, "overlaps another tensor");
-        if (extent.begin > covered) {
-            return bad(extent.name, "lies behind bytes that belong to no tensor");
-        }
-        covered = extent.end;
+    if (auto const whole = check_extents(std::move(extents), data.size()); !whole) {
+        return whole.error();
     }
-    if (covered != data.size()) return bad("data", "ends in bytes that belong to no tensor");
     return tensors;
 }
 
@@ -229,6 +259,30 @@ Result<std::map<std::string, std::string>> parse_index(std::string_view text) {
     return result;
 }
 
+namespace {
+
+/// The names of the files with weights in a folder without an index.
+Result<std::vector<std::string>> weight_files(std::filesystem::path const& folder) {
+    std::vector<std::string> names;
+    std::error_code code;
+    for (std::filesystem::directory_iterator entry{folder, code}, end; !code && entry != end;
+         entry.increment(code)) {
+        auto const name = entry->path().filename().string();
+        // An adapter or the state of an optimizer may lie beside the weights.
+        if (name.ends_with(".safetensors") && !name.starts_with("adapter_") &&
+            !name.starts_with("optimizer")) {
+            names.push_back(name);
+        }
+    }
+    if (code) {
+        return invalid("cannot read folder " + folder.string() + ": " + code.message(),
+                       folder.filename().string());
+    }
+    return names;
+}
+
+}  // namespace
+
 Result<TensorFolder> TensorFolder::open(std::filesystem::path const& folder, Access access) {
     if (auto const there = check_folder(folder); !there) return there.error();
     TensorFolder result;
@@ -244,20 +298,9 @@ Result<TensorFolder> TensorFolder::open(std::filesystem::path const& folder, Acc
         wanted = *std::move(index);
         for (auto const& [tensor, file] : wanted) names.push_back(file);
     } else {
-        std::error_code code;
-        for (std::filesystem::directory_iterator entry{folder, code}, end; !code && entry != end;
-             entry.increment(code)) {
-            auto const name = entry->path().filename().string();
-            // An adapter or the state of an optimizer may lie beside the weights.
-            if (name.ends_with(".safetensors") && !name.starts_with("adapter_") &&
-                !name.starts_with("optimizer")) {
-                names.push_back(name);
-            }
-        }
-        if (code) {
-            return invalid("cannot read folder " + folder.string() + ": " + code.message(),
-                           folder.filename().string());
-        }
+        auto found = weight_files(folder);
+        if (!found) return found.error();
+        names = *std::move(found);
     }
     std::ranges::sort(names);
     names.erase(std::ranges::unique(names).begin(), names.end());

@@ -160,33 +160,23 @@ void norm_backward(MatrixView dx, PackedVector* dweight, ConstMatrixView dy, Con
     });
 }
 
-void layer_backward(ModelConfig const& config, Batch const& batch, std::size_t layer,
-                    std::size_t kv_layer, LayerBuffers const& b, PassScratch const& pass,
-                    BackwardScratch const& s, GradientTarget target, PassOn pass_on,
-                    Threads* threads) {
-    LayerContext const c{.config = config,
-                         .batch = batch,
-                         .layer = layer,
-                         .kv_layer = kv_layer,
-                         .buffers = b,
-                         .scratch = s,
-                         .target = target,
-                         .threads = threads};
-    auto const rows = batch.rows();
-    auto const hidden = wide(config.hidden_size);
-    auto const q_size = wide(config.q_size());
-    auto const kv_size = wide(config.kv_size());
-    auto const inner = wide(config.intermediate_size);
-    auto const& weights = c.weights();
+namespace {
+
+/// The MLP: out = mid + down(silu(gate(n)) * up(n)), n = norm(mid). Returns whether anything below
+/// it wants a gradient.
+bool mlp_backward(LayerContext const& c, PassScratch const& pass, PassOn pass_on) {
+    auto const& b = c.buffers;
+    auto const& s = c.scratch;
+    auto const rows = c.batch.rows();
+    auto const hidden = wide(c.config.hidden_size);
+    auto const inner = wide(c.config.intermediate_size);
     auto* const dweights = c.dweights();
     MatrixView const dx{s.dx, rows, hidden};
     MatrixView const dnormed{s.dnormed, rows, hidden};
-
-    // The MLP: out = mid + down(silu(gate(n)) * up(n)), n = norm(mid).
     MatrixView const dgate{s.wide1, rows, inner};
     MatrixView const dup{s.wide2, rows, inner};
     if (c.adapts(Module::down)) {
-        by_rows(threads, rows, [&](std::size_t begin, std::size_t end) {
+        by_rows(c.threads, rows, [&](std::size_t begin, std::size_t end) {
             auto const first = begin * inner;
             auto const count = end - begin;
             swiglu({pass.activated + first, count, inner}, {b.gate + first, count, inner},
@@ -194,32 +184,45 @@ void layer_backward(ModelConfig const& config, Batch const& batch, std::size_t l
         });
     }
     c.module(Module::down, dx, {pass.activated, rows, inner}, dgate, Write::set);
-    by_rows(threads, rows, [&](std::size_t begin, std::size_t end) {
+    by_rows(c.threads, rows, [&](std::size_t begin, std::size_t end) {
         auto const first = begin * inner;
         auto const count = end - begin;
         swiglu_backward({dgate.row(begin), count, inner}, {dup.row(begin), count, inner},
                         {dgate.row(begin), count, inner}, {b.gate + first, count, inner},
                         {b.up + first, count, inner});
     });
-    bool const attention_adapted = c.adapts(Module::q);
-    bool const below = pass_on == PassOn::yes || attention_adapted;
+    bool const below = pass_on == PassOn::yes || c.adapts(Module::q);
     ConstMatrixView const mid_normed{b.mid_normed, rows, hidden};
     c.module(Module::gate, dgate, mid_normed, below ? dnormed : MatrixView{}, Write::set);
     c.module(Module::up, dup, mid_normed, below ? dnormed : MatrixView{}, Write::add);
-    if (!below) return;
+    if (!below) return false;
     norm_backward(dx, dweights == nullptr ? nullptr : &dweights->post_norm, dnormed,
-                  {b.mid, rows, hidden}, weights.post_norm, b.mid_inverse_rms, Write::add, threads);
+                  {b.mid, rows, hidden}, c.weights().post_norm, b.mid_inverse_rms, Write::add,
+                  c.threads);
+    return true;
+}
 
-    // Attention: mid = x + o(attention(q, k, v)).
+/// Attention: mid = x + o(attention(q, k, v)).
+void attention_block_backward(LayerContext const& c, PassOn pass_on) {
+    auto const& b = c.buffers;
+    auto const& s = c.scratch;
+    auto const rows = c.batch.rows();
+    auto const hidden = wide(c.config.hidden_size);
+    auto const q_size = wide(c.config.q_size());
+    auto const kv_size = wide(c.config.kv_size());
+    auto const& weights = c.weights();
+    auto* const dweights = c.dweights();
+    MatrixView const dx{s.dx, rows, hidden};
+    MatrixView const dnormed{s.dnormed, rows, hidden};
     MatrixView const dattended{s.wide1, rows, q_size};
     MatrixView const dq{s.wide2, rows, q_size};
     MatrixView const dk{s.dk, rows, kv_size};
     MatrixView const dv{s.dv, rows, kv_size};
     c.module(Module::o, dx, {b.attended, rows, q_size}, dattended, Write::set);
     attention_gradient(c, dattended.data, dq.data);
-    heads_gradient(c, dq.data, wide(config.heads), b.q_raw, b.q_inverse_rms, weights.q_norm,
+    heads_gradient(c, dq.data, wide(c.config.heads), b.q_raw, b.q_inverse_rms, weights.q_norm,
                    dweights == nullptr ? nullptr : &dweights->q_norm);
-    heads_gradient(c, dk.data, wide(config.kv_heads), b.k_raw, b.k_inverse_rms, weights.k_norm,
+    heads_gradient(c, dk.data, wide(c.config.kv_heads), b.k_raw, b.k_inverse_rms, weights.k_norm,
                    dweights == nullptr ? nullptr : &dweights->k_norm);
     if (dweights != nullptr) {
         bias_backward(dweights->biases[0], dq);
@@ -233,7 +236,24 @@ void layer_backward(ModelConfig const& config, Batch const& batch, std::size_t l
     c.module(Module::v, dv, normed, dinput, Write::add);
     if (pass_on == PassOn::no) return;
     norm_backward(dx, dweights == nullptr ? nullptr : &dweights->input_norm, dnormed,
-                  {b.x, rows, hidden}, weights.input_norm, b.inverse_rms, Write::add, threads);
+                  {b.x, rows, hidden}, weights.input_norm, b.inverse_rms, Write::add, c.threads);
+}
+
+}  // namespace
+
+void layer_backward(ModelConfig const& config, Batch const& batch, std::size_t layer,
+                    std::size_t kv_layer, LayerBuffers const& b, PassScratch const& pass,
+                    BackwardScratch const& s, GradientTarget target, PassOn pass_on,
+                    Threads* threads) {
+    LayerContext const c{.config = config,
+                         .batch = batch,
+                         .layer = layer,
+                         .kv_layer = kv_layer,
+                         .buffers = b,
+                         .scratch = s,
+                         .target = target,
+                         .threads = threads};
+    if (mlp_backward(c, pass, pass_on)) attention_block_backward(c, pass_on);
 }
 
 void embed_backward(Batch const& batch, ConstMatrixView dx, PackedMatrix& dembedding) {

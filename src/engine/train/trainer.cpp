@@ -174,154 +174,215 @@ std::vector<Trainer::Piece> Trainer::cut(std::span<Datum const> data) const {
     return pieces;
 }
 
-void Trainer::run_piece(Call const& call, Piece const& piece, Slot& slot, Threads* threads) {
-    auto const& config = model_->config();
-    auto const rows = piece.tokens;
-    auto const layer_count = wide(config.layers);
-    auto const hidden = wide(config.hidden_size);
-    auto const vocab = wide(config.vocab_size);
+/// One piece of a batch on its way through the model and back.
+class Trainer::PieceRun {
+public:
+    PieceRun(Trainer const& trainer, Call const& call, Piece const& piece, Slot& slot,
+             Threads* threads)
+        : config_{trainer.model_->config()},
+          options_{trainer.options_},
+          call_{call},
+          slot_{slot},
+          threads_{threads},
+          rows_{piece.tokens},
+          layers_{wide(config_.layers)},
+          hidden_{wide(config_.hidden_size)},
+          vocab_{wide(config_.vocab_size)},
+          group_{call.group} {
+        group_.row = 0;
+        group_.rows = rows_;
+        take_memory(take_rows(piece));
+        batch_ = {.tokens = slot.tokens,
+                  .positions = slot.positions,
+                  .segments = slot.segments,
+                  .groups = {&group_, 1},
+                  .kv = buffers_.kv,
+                  .rope = call.rope};
+        target_ = {.lora = call.full == nullptr && call.backward ? &*slot.gradients : nullptr,
+                   .full = call.full};
+    }
+    PieceRun(PieceRun const&) = delete;
+    PieceRun& operator=(PieceRun const&) = delete;
 
-    slot.tokens.clear();
-    slot.positions.clear();
-    slot.segments.clear();
-    slot.targets.clear();
+    void run() {
+        forward();
+        auto const chunk = logit_rows(config_, rows_);
+        for (std::size_t begin = 0; begin < rows_; begin += chunk) {
+            pause();
+            head(begin, std::min(chunk, rows_ - begin));
+        }
+        if (call_.backward && below_) backward();
+    }
+
+private:
+    /// Lays the tokens of all data out in rows; returns how many pages they need.
+    std::size_t take_rows(Piece const& piece);
+    void take_memory(std::size_t page_count);
+    void forward();
+    /// Logits of some rows; and with them what they are for.
+    void head(std::size_t begin, std::size_t count);
+    /// Loss of one row, whose logits become their gradients.
+    void row_loss(std::size_t index, float* row) const;
+    void head_backward(ConstMatrixView normed, MatrixView logits, float* h, std::size_t begin);
+    void backward();
+
+    void pause() const {
+        if (threads_ != nullptr && options_.pause) options_.pause();
+    }
+    [[nodiscard]] std::size_t kv_layer(std::size_t layer) const {
+        return kind_ == PassKind::keep ? layer : std::size_t{0};
+    }
+    [[nodiscard]] float* output_of(std::size_t layer) const {
+        return layer + 1 < layers_ ? buffers_.layers[layer + 1].x : buffers_.x;
+    }
+
+    ModelConfig const& config_;
+    TrainOptions const& options_;
+    Call const& call_;
+    Slot& slot_;
+    Threads* threads_;
+    std::size_t rows_;
+    std::size_t layers_;
+    std::size_t hidden_;
+    std::size_t vocab_;
+    RowGroup group_;
+    PieceBuffers& buffers_{slot_.buffers};
+    PassKind kind_{call_.backward ? PassKind::keep : PassKind::forward};
+    /// Whether gradients are wanted of anything below the head.
+    bool below_{call_.full != nullptr || call_.lora.train_attn || call_.lora.train_mlp};
+    Batch batch_{};
+    GradientTarget target_{};
+};
+
+std::size_t Trainer::PieceRun::take_rows(Piece const& piece) {
+    slot_.tokens.clear();
+    slot_.positions.clear();
+    slot_.segments.clear();
+    slot_.targets.clear();
     std::size_t page_count = 0;
     for (auto i = piece.first; i < piece.last; ++i) {
-        auto const& tokens = call.data[i].tokens;
-        slot.segments.push_back({.row = slot.tokens.size(), .tokens = tokens.size()});
+        auto const& tokens = call_.data[i].tokens;
+        slot_.segments.push_back({.row = slot_.tokens.size(), .tokens = tokens.size()});
         for (std::size_t t = 0; t < tokens.size(); ++t) {
-            slot.positions.push_back(static_cast<std::int32_t>(t));
-            slot.targets.push_back({.datum = i, .token = t});
+            slot_.positions.push_back(static_cast<std::int32_t>(t));
+            slot_.targets.push_back({.datum = i, .token = t});
         }
-        slot.tokens.insert(slot.tokens.end(), tokens.begin(), tokens.end());
+        slot_.tokens.insert(slot_.tokens.end(), tokens.begin(), tokens.end());
         page_count += pages_of(tokens.size());
     }
-    auto kind = call.backward ? PassKind::keep : PassKind::forward;
-    auto& buffers = slot.buffers;
-    if (kind == PassKind::keep &&
-        piece_floats(buffers, config, call.rank, rows, page_count, kind) * sizeof(float) >
-            options_.activation_bytes) {
-        kind = PassKind::recompute;
+    return page_count;
+}
+
+void Trainer::PieceRun::take_memory(std::size_t page_count) {
+    auto const floats = [&] {
+        return piece_floats(buffers_, config_, call_.rank, rows_, page_count, kind_);
+    };
+    if (kind_ == PassKind::keep && floats() * sizeof(float) > options_.activation_bytes) {
+        kind_ = PassKind::recompute;
     }
-    Carver carver{slot.reserve(piece_floats(buffers, config, call.rank, rows, page_count, kind))};
-    buffers.carve(carver, config, call.rank, rows, page_count, kind);
-    auto const page_floats = buffers.kv.page_floats();
+    Carver carver{slot_.reserve(floats())};
+    buffers_.carve(carver, config_, call_.rank, rows_, page_count, kind_);
+    auto const page_floats = buffers_.kv.page_floats();
     // Attention multiplies unused positions by 0; stale memory could hold NaN.
-    std::memset(buffers.pages, 0, page_count * page_floats * sizeof(float));
-    slot.pages.clear();
+    std::memset(buffers_.pages, 0, page_count * page_floats * sizeof(float));
+    slot_.pages.clear();
     for (std::size_t i = 0; i < page_count; ++i) {
-        slot.pages.push_back(buffers.pages + i * page_floats);
+        slot_.pages.push_back(buffers_.pages + i * page_floats);
     }
     std::size_t page = 0;
-    for (auto& segment : slot.segments) {
-        segment.pages = slot.pages.data() + page;
+    for (auto& segment : slot_.segments) {
+        segment.pages = slot_.pages.data() + page;
         page += pages_of(segment.tokens);
     }
-    RowGroup group = call.group;
-    group.row = 0;
-    group.rows = rows;
-    Batch const batch{.tokens = slot.tokens,
-                      .positions = slot.positions,
-                      .segments = slot.segments,
-                      .groups = {&group, 1},
-                      .kv = buffers.kv,
-                      .rope = call.rope};
-    auto const kv_layer = [&](std::size_t layer) {
-        return kind == PassKind::keep ? layer : std::size_t{0};
-    };
-    auto const output_of = [&](std::size_t layer) {
-        return layer + 1 < layer_count ? buffers.layers[layer + 1].x : buffers.x;
-    };
+}
 
-    auto const pause = [&] {
-        if (threads != nullptr && options_.pause) options_.pause();
-    };
-
-    embed(config, batch, buffers.layers.front().x, threads);
-    for (std::size_t i = 0; i < layer_count; ++i) {
+void Trainer::PieceRun::forward() {
+    embed(config_, batch_, buffers_.layers.front().x, threads_);
+    for (std::size_t i = 0; i < layers_; ++i) {
         pause();
-        layer_forward(config, batch, i, kv_layer(i), buffers.layers[i], buffers.scratch,
-                      output_of(i), threads);
+        layer_forward(config_, batch_, i, kv_layer(i), buffers_.layers[i], buffers_.scratch,
+                      output_of(i), threads_);
     }
-    final_norm(config, batch, buffers.x, buffers.normed, buffers.inverse_rms, threads);
+    final_norm(config_, batch_, buffers_.x, buffers_.normed, buffers_.inverse_rms, threads_);
+}
 
-    GradientTarget const target{
-        .lora = call.full == nullptr && call.backward ? &*slot.gradients : nullptr,
-        .full = call.full};
-    auto const chunk = logit_rows(config, rows);
-    bool const head_adapted = group.lora != nullptr && !group.lora->head.empty();
-    bool const below = call.full != nullptr || call.lora.train_attn || call.lora.train_mlp;
-    auto& back = buffers.backward;
-    for (std::size_t begin = 0; begin < rows; begin += chunk) {
-        pause();
-        auto const count = std::min(chunk, rows - begin);
-        ConstMatrixView const normed{buffers.normed + begin * hidden, count, hidden};
-        MatrixView const logits{buffers.logits, count, vocab};
-        float* const h = buffers.head_lora + begin * call.rank;
-        unembed(group, normed, logits, h, threads);
-        if (call.logits != nullptr) {
-            copy(call.logits + begin * vocab, logits.data, count * vocab);
-            continue;
-        }
-        by_rows(threads, count, [&](std::size_t first, std::size_t last) {
-            for (auto r = first; r < last; ++r) {
-                auto const [index, token] = slot.targets[begin + r];
-                auto const& datum = call.data[index];
-                auto& output = (*call.outputs)[index];
-                float* const row = logits.row(r);
-                SoftmaxState state;
-                softmax_update(state, row, vocab);
-                auto const log_sum = state.log_sum_exp();
-                auto const per_token = datum.targets_per_token;
-                double slopes = 0.0;
-                for (auto j = token * per_token; j < (token + 1) * per_token; ++j) {
-                    auto const p = row[datum.targets[j]] - log_sum;
-                    auto const [value, slope] =
-                        token_loss(call.loss, datum, j, static_cast<double>(p));
-                    output.logprobs[j] = p;
-                    output.elementwise_loss[j] = static_cast<float>(value);
-                    slopes += slope;
-                }
-                if (!call.backward) continue;
-                // d p(target) / d logits = onehot - softmax
-                softmax_apply(row, row, vocab, log_sum, static_cast<float>(-slopes));
-                for (auto j = token * per_token; j < (token + 1) * per_token; ++j) {
-                    auto const p = static_cast<double>(output.logprobs[j]);
-                    row[datum.targets[j]] +=
-                        static_cast<float>(token_loss(call.loss, datum, j, p).slope);
-                }
-            }
-        });
-        if (!call.backward) continue;
-        LinearBackward linear{.weight = &group.weights->unembedding()};
-        if (call.full != nullptr) linear.dweight = &call.full->unembedding();
-        if (head_adapted) {
-            linear.lora = &group.lora->head;
-            linear.dlora = &target.lora->head;
-            linear.scale = group.scale;
-        }
-        MatrixView const dnormed{back.dnormed + begin * hidden, count, hidden};
-        linear_backward(linear, logits, normed, h, back.dlora, below ? dnormed : MatrixView{},
-                        Write::set, threads);
+void Trainer::PieceRun::head(std::size_t begin, std::size_t count) {
+    ConstMatrixView const normed{buffers_.normed + begin * hidden_, count, hidden_};
+    MatrixView const logits{buffers_.logits, count, vocab_};
+    float* const h = buffers_.head_lora + begin * call_.rank;
+    unembed(group_, normed, logits, h, threads_);
+    if (call_.logits != nullptr) {
+        copy(call_.logits + begin * vocab_, logits.data, count * vocab_);
+        return;
     }
-    if (!call.backward || !below) return;
-    norm_backward({back.dx, rows, hidden}, call.full == nullptr ? nullptr : &call.full->norm,
-                  {back.dnormed, rows, hidden}, {buffers.x, rows, hidden}, group.weights->norm,
-                  buffers.inverse_rms, Write::set, threads);
-    for (auto i = layer_count; i-- > 0;) {
+    by_rows(threads_, count, [&](std::size_t first, std::size_t last) {
+        for (auto r = first; r < last; ++r) row_loss(begin + r, logits.row(r));
+    });
+    if (call_.backward) head_backward(normed, logits, h, begin);
+}
+
+void Trainer::PieceRun::row_loss(std::size_t index, float* row) const {
+    auto const [number, token] = slot_.targets[index];
+    auto const& datum = call_.data[number];
+    auto& output = (*call_.outputs)[number];
+    SoftmaxState state;
+    softmax_update(state, row, vocab_);
+    auto const log_sum = state.log_sum_exp();
+    auto const per_token = datum.targets_per_token;
+    double slopes = 0.0;
+    for (auto j = token * per_token; j < (token + 1) * per_token; ++j) {
+        auto const p = row[datum.targets[j]] - log_sum;
+        auto const [value, slope] = token_loss(call_.loss, datum, j, static_cast<double>(p));
+        output.logprobs[j] = p;
+        output.elementwise_loss[j] = static_cast<float>(value);
+        slopes += slope;
+    }
+    if (!call_.backward) return;
+    // d p(target) / d logits = onehot - softmax
+    softmax_apply(row, row, vocab_, log_sum, static_cast<float>(-slopes));
+    for (auto j = token * per_token; j < (token + 1) * per_token; ++j) {
+        auto const p = static_cast<double>(output.logprobs[j]);
+        row[datum.targets[j]] += static_cast<float>(token_loss(call_.loss, datum, j, p).slope);
+    }
+}
+
+void Trainer::PieceRun::head_backward(ConstMatrixView normed, MatrixView logits, float* h,
+                                      std::size_t begin) {
+    LinearBackward linear{.weight = &group_.weights->unembedding()};
+    if (call_.full != nullptr) linear.dweight = &call_.full->unembedding();
+    if (group_.lora != nullptr && !group_.lora->head.empty()) {
+        linear.lora = &group_.lora->head;
+        linear.dlora = &target_.lora->head;
+        linear.scale = group_.scale;
+    }
+    auto& back = buffers_.backward;
+    MatrixView const dnormed{back.dnormed + begin * hidden_, logits.rows, hidden_};
+    linear_backward(linear, logits, normed, h, back.dlora, below_ ? dnormed : MatrixView{},
+                    Write::set, threads_);
+}
+
+void Trainer::PieceRun::backward() {
+    auto& back = buffers_.backward;
+    auto* const full = call_.full;
+    norm_backward({back.dx, rows_, hidden_}, full == nullptr ? nullptr : &full->norm,
+                  {back.dnormed, rows_, hidden_}, {buffers_.x, rows_, hidden_},
+                  group_.weights->norm, buffers_.inverse_rms, Write::set, threads_);
+    for (auto i = layers_; i-- > 0;) {
         pause();
-        if (kind == PassKind::recompute) {
+        if (kind_ == PassKind::recompute) {
             // The output goes where it will not be missed.
-            layer_forward(config, batch, i, 0, buffers.layers[i], buffers.scratch, back.dnormed,
-                          threads);
+            layer_forward(config_, batch_, i, 0, buffers_.layers[i], buffers_.scratch, back.dnormed,
+                          threads_);
         }
-        auto const pass_on = i > 0 || call.full != nullptr ? PassOn::yes : PassOn::no;
-        layer_backward(config, batch, i, kv_layer(i), buffers.layers[i], buffers.scratch, back,
-                       target, pass_on, threads);
+        auto const pass_on = i > 0 || full != nullptr ? PassOn::yes : PassOn::no;
+        layer_backward(config_, batch_, i, kv_layer(i), buffers_.layers[i], buffers_.scratch, back,
+                       target_, pass_on, threads_);
     }
-    if (call.full != nullptr) {
-        embed_backward(batch, {back.dx, rows, hidden}, call.full->embedding);
-    }
+    if (full != nullptr) embed_backward(batch_, {back.dx, rows_, hidden_}, full->embedding);
+}
+
+void Trainer::run_piece(Call const& call, Piece const& piece, Slot& slot, Threads* threads) const {
+    PieceRun{*this, call, piece, slot, threads}.run();
 }
 
 struct Trainer::Run::State {

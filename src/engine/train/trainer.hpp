@@ -84,9 +84,10 @@ private:
         std::size_t tokens{0};
     };
     struct Call;
+    class PieceRun;
 
     std::vector<Piece> cut(std::span<Datum const> data) const;
-    void run_piece(Call const& call, Piece const& piece, Slot& slot, Threads* threads);
+    void run_piece(Call const& call, Piece const& piece, Slot& slot, Threads* threads) const;
 
     std::shared_ptr<Model const> model_;
     Threads& threads_;

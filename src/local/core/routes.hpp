@@ -1,7 +1,9 @@
 #pragma once
 
-#include "local/core/core.hpp"
+#include "local/api/outcome.hpp"
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +11,9 @@
 #include <vector>
 
 namespace tinkxx::local {
+
+struct Ask;
+struct Parts;
 
 enum class Service : std::uint8_t {
     served,
@@ -20,7 +25,8 @@ struct Route {
     std::string_view method{};
     /// `{name}` stands for one part of the path, `{ckpt}` for a checkpoint's kind and name.
     std::string_view path{};
-    void (Core::*endpoint)(Ask&){nullptr};
+    /// Answers the request, now or later, or returns why it is refused.
+    MaybeRefused (*endpoint)(Parts& parts, Ask& ask){nullptr};
     Service service{Service::served};
     /// What it is for, or why it is refused.
     std::string_view note{};

@@ -21,7 +21,7 @@ enum class Table : std::uint8_t {
     run,
     sampler,
     checkpoint,
-    request,  ///< what was promised, and is not collected yet
+    request,  ///< results that are pending or not fetched yet
     result,   ///< what came of it
     usage,
     audit,

@@ -12,7 +12,7 @@ HttpSendCall::HttpSendCall(std::shared_ptr<HttpContext> context, Promise<HttpRes
       call_{*context_, *this} {}
 
 void HttpSendCall::launch() {
-    // Weak: a cancel that is never made must not keep the operation.
+    // Weak: a cancel that is never made must not keep the call.
     promise_.on_cancel([weak = weak_from_this(), context = context_] {
         context->scheduler().post([weak] {
             if (auto const operation = weak.lock()) operation->stop();

@@ -78,7 +78,7 @@ void HttpStreamCall::finish(Result<HttpResponse> result) {
 }
 
 void HttpStreamCall::drain_later() {
-    // If the runtime shuts down, the promise ends with the operation.
+    // If the runtime shuts down, the promise ends with the call.
     context_->runtime().run_callback([operation = shared_from_this()] { operation->drain(); },
                                      [operation = shared_from_this()](Error error) {
                                          operation->promise_.set_error(std::move(error));

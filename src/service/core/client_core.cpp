@@ -158,8 +158,8 @@ void ClientCore::only_old_members() {
 }
 
 void ClientCore::on_session_closing(bool finished) {
-    auto const keep_alive = weak_from_this().lock();  // the last operation may be its last user
-    // First: what one operation gives back must not let another begin that is to end as well.
+    auto const keep_alive = weak_from_this().lock();  // the last call may be its last user
+    // First: what one call gives back must not let another begin that is to end as well.
     ending_ = true;
     if (limits_) limits_->results.stop();
     pending_.close();

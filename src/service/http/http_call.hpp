@@ -61,7 +61,7 @@ struct RepeatCost {
 };
 
 /// Makes one HTTP call with its retries: sink, timer and state in one object, to be a member of
-/// the operation that needs the answer. May be started again once a call is over.
+/// what needs the answer. May be started again once a call is over.
 ///
 /// Loop thread only. Destroying it cancels. The context outlives it.
 class HttpCall final : private ReplySink, private CredentialWaiter {

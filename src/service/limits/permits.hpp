@@ -11,7 +11,7 @@ namespace tinkxx::service {
 
 class PermitLimit;
 
-/// Waits for a permit of one limit; a base of the operation that needs it, so that waiting never
+/// Waits for a permit of one limit; a base of the call that needs it, so that waiting never
 /// allocates. Destroying it forgets. Loop thread only.
 class PermitWaiter {
 public:

@@ -39,7 +39,7 @@ struct PassPlan {
 };
 
 /// Takes the submits of one call through their turn, and waits for all results: a member of the
-/// operation that needs them. May be started again once it is over.
+/// call that needs them. May be started again once it is over.
 ///
 /// Loop thread only. Destroying it cancels, and yields its turn.
 class Pass final : private TurnWaiter, private Submission::Listener {

@@ -51,7 +51,7 @@ struct Standing {
 [[nodiscard]] std::string describe(Standing const& standing, TimePoint now);
 
 /// One logical request: an HTTP call with its retries, and around it the submit loop. To be a
-/// member of the operation that needs the answer; may be started again once a call is over.
+/// member of what needs the answer; may be started again once it is over.
 ///
 /// Loop thread only. Destroying it cancels. The context outlives it.
 class ServiceRequest final : private HttpCall::Listener, private Timer {

@@ -132,7 +132,7 @@ struct PollStanding {
 };
 
 /// Asks for the result of one promise until it is there or cannot come (R-FUT-01 … R-FUT-40): a
-/// member of the operation that needs it. May be started again once it is over.
+/// member of the call that needs it. May be started again once it is over.
 ///
 /// Loop thread only. Destroying it cancels. If the client closes while a poll waits, the next one
 /// ends with a cancellation error; if the runtime shuts down meanwhile, its owner ends it.

@@ -7,16 +7,16 @@
 
 namespace tinkxx::service {
 
-// Where an operation stands that submits and then polls, in the words of its status.
+// Where a call stands that submits and then polls, in the words of its status.
 
-/// The stage of an operation that waits for this poll.
+/// The stage of a call that waits for this poll.
 [[nodiscard]] Stage stage_of(ResultPoll const& poll) noexcept;
 
-/// Says how long the operation has made no progress for the sake of this call, and until when it
+/// Says how long the call has made no progress for the sake of this request, and until when it
 /// will try.
 void describe_stall(OperationStatus& status, Standing const& call, TimePoint now);
 
-/// Says why the operation waits for this call, or poll, and until when.
+/// Says why the call waits for this request, or poll, and until when.
 void describe(OperationStatus& status, ServiceRequest const& call, TimePoint now);
 void describe(OperationStatus& status, ResultPoll const& poll, HttpContext& http, TimePoint now);
 

@@ -58,7 +58,7 @@ struct RetryVerdict {
     std::string note{};
 };
 
-/// One call that goes through a handler: member or base of the operation. Destroying it leaves.
+/// One call that goes through a handler: a base of it. Destroying it leaves.
 class HandledCall : private PermitWaiter {
 public:
     HandledCall() noexcept = default;

@@ -44,12 +44,12 @@ private:
 };
 
 /// Something that lives on a session and ends with it: telemetry, completion polls, the queue of
-/// cancellations, operations under way. Loop thread only.
+/// cancellations, calls under way. Loop thread only.
 class SessionPart {
 public:
     /// The session has become ready. A part that is added later is not told.
     virtual void on_session_ready() {}
-    /// The session closes: end polls and operations, begin nothing new. `finished` if it was ended
+    /// The session closes: end polls and calls, begin nothing new. `finished` if it was ended
     /// on the server too. The part may remove itself.
     virtual void on_session_closing(bool /*finished*/) {}
     /// Calls that callers wait for. Told to the runtime when that is shut down.

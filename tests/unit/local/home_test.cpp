@@ -1,7 +1,7 @@
 // The home of a server: what it takes for its own, what it keeps, and what it removes.
 #include <tinkxx/local/home.hpp>
 
-#include "local/core/rows.hpp"
+#include "local/store/rows.hpp"
 #include "local/store/database.hpp"
 #include "local/store/home.hpp"
 #include "raw_fixture.hpp"

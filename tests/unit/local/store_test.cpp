@@ -1,5 +1,5 @@
 // What a server keeps: checkpoints, promises, and what becomes of them.
-#include "local/core/times.hpp"
+#include "local/api/times.hpp"
 #include "local/store/database.hpp"
 #include "local/store/home.hpp"
 #include "raw_fixture.hpp"

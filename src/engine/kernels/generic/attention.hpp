@@ -140,6 +140,23 @@ inline void transpose(float* to, std::size_t to_stride, float const* from, std::
     }
 }
 
+/// One row of a block: turns its scores into weights, and the gradient of the weights into that of
+/// the scores.
+inline void score_gradient(float* weights, float* dscores, std::size_t seen, float log_sum,
+                           float common) {
+    auto const shift = set1(log_sum);
+    auto const mean = set1(common);
+    for (std::size_t j = 0; j != block; j += 16) {
+        auto* const w = weights + j;
+        auto* const d = dscores + j;
+        auto const left = beyond(seen, j);
+        auto const s = left >= 16 ? load(w) : load_first(w, left, minus_infinity);
+        auto const p = exp(s - shift);
+        store(w, p);
+        store(d, p * (load(d) - mean));
+    }
+}
+
 void attention_backward(AttentionShape const& shape, KvBlock const* blocks,
                         AttentionGradient const& g) {
     constexpr std::size_t most_rows = 48;
@@ -179,18 +196,8 @@ void attention_backward(AttentionShape const& shape, KvBlock const* blocks,
             small_product(dscores + first * block, block, {douts + first * dim, dim, 1}, some,
                           values, block, dim, block, Begin::zero);
             for (std::size_t r = first; r != rows; ++r) {
-                auto const seen = visible(position(r), b * block);
-                auto const shift = set1(g.log_sums[row + r]);
-                auto const mean = set1(common[r]);
-                for (std::size_t j = 0; j != block; j += 16) {
-                    auto* const w = weights + r * block + j;
-                    auto* const d = dscores + r * block + j;
-                    auto const left = beyond(seen, j);
-                    auto const s = left >= 16 ? load(w) : load_first(w, left, minus_infinity);
-                    auto const p = exp(s - shift);
-                    store(w, p);
-                    store(d, p * (load(d) - mean));
-                }
+                score_gradient(weights + r * block, dscores + r * block,
+                               visible(position(r), b * block), g.log_sums[row + r], common[r]);
             }
             // dv += wᵀ dout, dk += dsᵀ q (q carries the scale), dq += ds k (scaled at the end)
             small_product(g.dv + b * block * g.dv_stride, g.dv_stride,
