@@ -35,7 +35,7 @@ std::string lane_of(JobEntry const& entry) {
         entry.ticket);
 }
 
-bool draws(JobEntry const& entry) { return std::holds_alternative<Ticket<Sample>>(entry.ticket); }
+bool samples(JobEntry const& entry) { return std::holds_alternative<Ticket<Sample>>(entry.ticket); }
 bool steps(JobEntry const& entry) {
     return std::holds_alternative<Ticket<OptimStep>>(entry.ticket);
 }
@@ -156,7 +156,7 @@ void EngineCore::start_samples() {
         auto const here = at++;
         auto& waiting = here->second.waiting;
         for (auto next = waiting.begin(); next != waiting.end() && !changes_weights(**next);) {
-            if (!draws(**next)) {
+            if (!samples(**next)) {
                 ++next;
                 continue;
             }

@@ -75,7 +75,7 @@ struct LoadAdapter {
     OptimizerState state{OptimizerState::without};
 };
 
-/// A copy of the weights as they are now, e.g. to draw samples while training goes on. The state of
+/// A copy of the weights as they are now, e.g. to sample while training goes on. The state of
 /// the optimizer is not copied. `to` may be used once the job is done.
 struct CopyAdapter {
     using Output = AdapterInfo;
@@ -124,7 +124,7 @@ struct OptimStep {
     AdamParams params{};
 };
 
-/// Draws samples of an adapter, or of the bare model: exactly one of the names is set.
+/// Samples from an adapter, or from the bare model: exactly one of the names is set.
 struct Sample {
     using Output = SampleResult;
     static constexpr std::string_view operation{"sample"};

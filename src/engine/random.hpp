@@ -5,8 +5,8 @@
 
 namespace tinkxx::engine {
 
-/// Philox 4x32-10: four random words as a pure function of a key and a counter. What is drawn for
-/// one place depends on nothing that was drawn elsewhere.
+/// Philox 4x32-10: four random words as a pure function of a key and a counter. What it gives for
+/// one place depends on nothing that it gives elsewhere.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox(std::uint64_t key,
                                                             std::uint64_t counter_high,
                                                             std::uint64_t counter_low) noexcept {

@@ -2,6 +2,7 @@
 
 #include <tinkxx/transport.hpp>
 
+#include "base/runtime_core.hpp"
 #include "local/api/handler.hpp"
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace tinkxx::local {
 
 /// Brings requests straight to a handler on the same loop: no socket, no bytes on a wire. Neither
 /// side is ever called inside a call of the other.
-class InProcessTransport final : public Transport {
+class InProcessTransport final : public Transport, public tinkxx::detail::Resident {
 public:
     /// The scheduler must outlive the transport.
     InProcessTransport(Scheduler& scheduler, std::shared_ptr<Handler> handler);
@@ -27,6 +28,7 @@ public:
 
     /// Fails what is under way; for the end of the loop.
     void close() noexcept;
+    void on_shutdown() noexcept override { close(); }
 
 private:
     class Exchange;

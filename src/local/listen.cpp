@@ -7,33 +7,16 @@
 #include "local/core/core.hpp"
 #include "local/core/routes.hpp"
 #include "local/listen/listener.hpp"
+#include "local/wait_on_loop.hpp"
 
-#include <condition_variable>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <utility>
 
 namespace tinkxx::local {
 namespace {
 
-using tinkxx::detail::Resident;
 using tinkxx::detail::RuntimeCore;
-
-/// What lives on the loop. Ends with the runtime if that ends first.
-class Front final : public Resident {
-public:
-    explicit Front(std::shared_ptr<Handler> handler) : handler_{std::move(handler)} {}
-    void open(RuntimeCore& core, BoundSockets sockets, ListenerOptions options) {
-        listener_.emplace(*core.event_loop(), *handler_, std::move(sockets), std::move(options));
-        core.add(*this);
-    }
-    void on_shutdown() noexcept override { listener_.reset(); }
-    [[nodiscard]] std::optional<Listener>& listener() noexcept { return listener_; }
-
-private:
-    std::shared_ptr<Handler> handler_;
-    std::optional<Listener> listener_{};
-};
 
 std::string line_of(RequestRecord const& record) {
     using std::chrono::duration_cast;
@@ -66,12 +49,24 @@ std::optional<Refusal> refusal_of(AccessRules const& rules, ServerRequest const&
 
 }  // namespace
 
-struct Listening::Shared {
-    std::shared_ptr<RuntimeCore> runtime{};
-    std::shared_ptr<Front> front{};
+/// The handler and the listener belong to the loop; the rest does not change. Ends with the runtime
+/// if that ends first.
+struct Listening::Shared final : tinkxx::detail::Resident {
+    Shared(std::shared_ptr<RuntimeCore> on, std::shared_ptr<Handler> to)
+        : runtime{std::move(on)}, handler{std::move(to)} {}
+
+    void open(BoundSockets sockets, ListenerOptions options) {
+        listener.emplace(*runtime->event_loop(), *handler, std::move(sockets), std::move(options));
+        runtime->add(*this);
+    }
+    void on_shutdown() noexcept override { listener.reset(); }
+
+    std::shared_ptr<RuntimeCore> runtime;
     std::string url{};
     std::uint16_t port{0};
     bool loopback_only{true};
+    std::shared_ptr<Handler> handler;
+    std::optional<Listener> listener{};
 };
 
 Listening::Listening(std::shared_ptr<Shared> shared) noexcept : shared_{std::move(shared)} {}
@@ -93,15 +88,15 @@ Listening listen(Server const& server, ListenOptions const& options) {
     }
     auto sockets = BoundSockets::bind(options.host, options.port);
     if (!sockets) sockets.error().raise();
-    auto shared = std::make_shared<Listening::Shared>();
-    shared->runtime = on;
+    // Its end belongs to the loop, wherever the last handle goes.
+    std::shared_ptr<Listening::Shared> shared{
+        new Listening::Shared{on, core}, [](Listening::Shared* last) {
+            auto const runtime = std::move(last->runtime);
+            runtime->scheduler().post([owned = std::unique_ptr<Listening::Shared>{last}] {});
+        }};
     shared->port = sockets->port();
     shared->url = url_of(options.host, sockets->port());
     shared->loopback_only = sockets->loopback_only();
-    // Its end belongs to the loop, wherever the last handle goes.
-    shared->front = std::shared_ptr<Front>{
-        new Front{core},
-        [on](Front* last) { on->scheduler().post([owned = std::unique_ptr<Front>{last}] {}); }};
 
     auto const& rules = core->options();
     ListenerOptions listener{
@@ -128,51 +123,22 @@ Listening listen(Server const& server, ListenOptions const& options) {
             say(LogLevel::info, line_of(one));
         };
     }
-    on->scheduler().post([on, front = std::weak_ptr<Front>{shared->front},
+    on->scheduler().post([weak = std::weak_ptr<Listening::Shared>{shared},
                           bound = std::make_shared<BoundSockets>(std::move(*sockets)),
                           listener = std::move(listener)]() mutable {
-        if (auto const alive = front.lock())
-            alive->open(*on, std::move(*bound), std::move(listener));
+        if (auto const alive = weak.lock()) alive->open(std::move(*bound), std::move(listener));
     });
     return Listening{std::move(shared)};
 }
 
 void Listening::stop(std::chrono::milliseconds limit) const {
-    struct Done {
-        std::mutex mutex{};
-        std::condition_variable told{};
-        bool over{false};
-    };
-    auto const& on = shared_->runtime;
-    if (!on->zero_thread() && on->on_sdk_thread()) {
-        Error{{.kind = ErrorKind::usage,
-               .message = "stop: it waits, and must not be called on a thread of the runtime"}}
-            .raise();
-    }
-    auto const done = std::make_shared<Done>();
-    // Where log lines are written, behind the last of them.
-    auto const finish = [done, on] {
-        on->run_callback([done] {
-            std::lock_guard const lock{done->mutex};
-            done->over = true;
-            done->told.notify_all();
-        });
-    };
-    on->scheduler().post([on, front = shared_->front, limit, finish] {
-        if (!front->listener()) return finish();
-        front->listener()->stop(on->scheduler().now() + limit, finish);
+    wait_on_loop(*shared_->runtime, "stop: it", limit, [shared = shared_, limit](Task done) {
+        auto const on = shared->runtime;
+        // Where log lines are written, behind the last of them.
+        auto finish = [on, done = std::move(done)]() mutable { on->run_callback(std::move(done)); };
+        if (!shared->listener) return finish();
+        shared->listener->stop(on->scheduler().now() + limit, std::move(finish));
     });
-    std::unique_lock lock{done->mutex};
-    if (on->zero_thread()) {
-        while (!done->over && !on->shut_down()) {
-            lock.unlock();
-            (void)on->poll(std::chrono::milliseconds{100});
-            lock.lock();
-        }
-        return;
-    }
-    // A second more than it may take, should the loop end meanwhile.
-    done->told.wait_for(lock, limit + std::chrono::seconds{1}, [&] { return done->over; });
 }
 
 }  // namespace tinkxx::local

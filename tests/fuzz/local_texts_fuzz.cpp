@@ -1,8 +1,9 @@
 // Texts that come from outside: the chaos option, paths, queries, names, times, and who may come.
 #include "local/api/access.hpp"
+#include "local/api/times.hpp"
 #include "local/core/chaos.hpp"
 #include "local/core/routes.hpp"
-#include "local/api/times.hpp"
+#include "local/store/rows.hpp"
 
 #include <cstddef>
 #include <cstdint>

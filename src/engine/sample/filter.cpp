@@ -74,7 +74,7 @@ void TokenFilter::keep_top_p(double top_p) {
     weights_.swap(scratch_);
 }
 
-std::int32_t TokenFilter::draw(double u) const {
+std::int32_t TokenFilter::pick(double u) const {
     auto const goal = u * total_;
     double sum = 0.0;
     std::size_t last = 0;

@@ -17,15 +17,15 @@ struct FilterParams {
     double top_p{1.0};
 };
 
-/// The tokens that may be drawn. Reused from call to call, it allocates nothing.
+/// The tokens that may be sampled. Reused from call to call, it allocates nothing.
 class TokenFilter {
 public:
     /// Takes the logits of one position. The result depends on nothing else.
     void apply(std::span<float const> logits, FilterParams const& params);
 
     /// The token at `u` in [0, 1) of the distribution.
-    [[nodiscard]] std::int32_t draw(double u) const;
-    /// The tokens that were kept; some may be too unlikely ever to be drawn.
+    [[nodiscard]] std::int32_t pick(double u) const;
+    /// The tokens that were kept; some may be too unlikely ever to be picked.
     [[nodiscard]] std::vector<std::int32_t> const& tokens() const noexcept { return tokens_; }
     /// The probability of each token of the vocabulary; 0 where it was filtered out.
     [[nodiscard]] std::vector<double> probabilities(std::size_t vocabulary) const;

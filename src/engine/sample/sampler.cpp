@@ -208,7 +208,7 @@ void Sampler::Core::start_sample(Request& request) {
     sequence.tokens.reserve(std::min<std::size_t>(ask.max_tokens, 256));
     sequence.logprobs.reserve(std::min<std::size_t>(ask.max_tokens, 256));
     filters_.front().apply(request.last_logits, ask.filter);
-    auto const token = filters_.front().draw(uniform(ask.seed, sample.index, 0));
+    auto const token = filters_.front().pick(uniform(ask.seed, sample.index, 0));
     auto const logprob =
         request.last_logits[static_cast<std::size_t>(token)] - request.last_log_sum;
     accept_token(sample, token, logprob);

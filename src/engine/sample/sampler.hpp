@@ -62,7 +62,7 @@ struct SampleRequest {
     /// time; those without a name are a party too.
     std::string party{};
 
-    /// Called for each token as it is drawn, if set.
+    /// Called for each token as it is sampled, if set.
     std::function<void(std::size_t sample, std::int32_t token, float logprob)> on_token{};
     /// Called once, unless the request is cancelled.
     std::function<void(Result<SampleResult>)> on_done{};
@@ -117,7 +117,7 @@ public:
         std::size_t pinned{0};      ///< in use by requests
         std::size_t cached{0};      ///< kept for prompts to come; some may be in use too
         std::size_t waiting{0};     ///< requests that have no pages
-        std::size_t running{0};     ///< samples being drawn
+        std::size_t running{0};     ///< samples under way
         std::size_t suspended{0};   ///< samples that gave up their pages for others
         std::uint64_t computed{0};  ///< tokens computed so far
     };

@@ -100,7 +100,7 @@ private:
         std::size_t suspended{0};
         std::size_t sharing{0};
 
-        /// Pages promised: for the prompt, for the next sample, and for everything together.
+        /// Pages reserved: for the prompt, for the next sample, and for everything together.
         std::size_t prompt_pages{0};
         std::size_t reserved{0};
         std::size_t used{0};
@@ -128,7 +128,7 @@ private:
     struct Party {
         /// In the order in which they came.
         std::vector<RequestPtr> requests{};
-        /// Pages promised to all of them.
+        /// Pages reserved for all of them.
         std::size_t used{0};
         /// Prompt tokens computed, to share them fairly; and how often it had its turn.
         double prefilled{0};
@@ -147,9 +147,9 @@ private:
         Track track{};
         /// The end of the text, as much as a stop string may need.
         std::string tail{};
-        /// Pages promised to it alone.
+        /// Pages reserved for it alone.
         std::size_t committed{0};
-        /// It uses pages that are promised to the prompt.
+        /// It uses pages that are reserved for the prompt.
         bool shares{false};
         Life life{Life::live};
         /// Grows with each start; the newest is suspended first.
@@ -241,7 +241,7 @@ private:
     struct Hypothesis;
     class Wanting;
 
-    void promise(Request& request, std::size_t pages) noexcept;
+    void reserve(Request& request, std::size_t pages) noexcept;
     void take_back(Request& request, std::size_t pages) noexcept;
     [[nodiscard]] static std::size_t prompt_pages(Request const& request) noexcept;
     [[nodiscard]] static std::size_t all_pages(Request const& request) noexcept;

@@ -43,7 +43,7 @@ bool must_give(std::size_t has, std::size_t gain, std::size_t then) {
 
 }  // namespace
 
-void Sampler::Core::promise(Request& request, std::size_t pages) noexcept {
+void Sampler::Core::reserve(Request& request, std::size_t pages) noexcept {
     committed_ += pages;
     request.used += pages;
     request.party->used += pages;
@@ -242,7 +242,7 @@ bool Sampler::Core::give(Request& request, Force force) {
     if (committed_ + pages > pool_.capacity() && !make_room(request, pages, force)) return false;
     moved_ = true;
     request.passed_over = 0;
-    promise(request, pages);
+    reserve(request, pages);
     if (request.all_started()) {
         resume(request);
         return true;
@@ -364,7 +364,7 @@ void Sampler::Core::suspend(Sample& sample) {
     settle(request);
 }
 
-/// Goes on with a suspended sample, for which pages were promised.
+/// Goes on with a suspended sample, for which pages were reserved.
 void Sampler::Core::resume(Request& request) {
     Sample* oldest = nullptr;
     for (auto const& sample : samples_) {
@@ -412,7 +412,7 @@ void Sampler::Core::drop_pages(Track& track) {
     track.node = 0;
 }
 
-/// Takes back what was promised for the prompt, once nobody uses it.
+/// Takes back what was reserved for the prompt, once nobody uses it.
 void Sampler::Core::settle(Request& request) noexcept {
     if (request.holds || request.sharing > 0) return;
     take_back(request, std::exchange(request.prompt_pages, 0));

@@ -195,9 +195,9 @@ void Sampler::Core::take_logits(LogitRow const& row, std::span<float const> logi
         return;
     }
     if (work.kind == WorkKind::decode) {
-        auto const drawn = request.result.sequences[work.sample->index].tokens.size();
+        auto const before = request.result.sequences[work.sample->index].tokens.size();
         filter.apply(logits, ask.filter);
-        work.token = filter.draw(uniform(ask.seed, work.sample->index, drawn));
+        work.token = filter.pick(uniform(ask.seed, work.sample->index, before));
         work.logprob = logits[static_cast<std::size_t>(work.token)] - log_sum;
         return;
     }

@@ -95,6 +95,9 @@ struct Database::Impl {
         return code == SQLITE_OK;
     }
 
+    /// Prepares all statements.
+    [[nodiscard]] bool prepare_all();
+
     [[nodiscard]] bool run(Statement const& statement) {
         return Use{statement}.step() == SQLITE_DONE;
     }
@@ -228,6 +231,23 @@ Result<std::string> back_up(sqlite3* db, fs::path const& folder, std::int64_t ve
 Database::Database(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
 Database::~Database() = default;
 
+bool Database::Impl::prepare_all() {
+    bool ready = prepare(begin, "BEGIN IMMEDIATE") && prepare(commit, "COMMIT") &&
+                 prepare(rollback, "ROLLBACK");
+    for (std::size_t i = 0; i < table_count; ++i) {
+        std::string const name{names[i]};
+        auto& table = tables[i];
+        ready = ready &&
+                prepare(table.put, "INSERT INTO " + name +
+                                       "(key, value) VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET "
+                                       "value = excluded.value") &&
+                prepare(table.remove, "DELETE FROM " + name + " WHERE key = ?1") &&
+                prepare(table.find, "SELECT value FROM " + name + " WHERE key = ?1") &&
+                prepare(table.all, "SELECT key, value FROM " + name + " ORDER BY key");
+    }
+    return ready;
+}
+
 Result<void> Database::Impl::bring_up(DatabaseLook const& look, std::string const& home_id) {
     auto const there = tables_of(db.get());
     if (!there) return there.error();
@@ -294,20 +314,27 @@ std::vector<Change> salvage_rows(fs::path const& file) {
     return rows;
 }
 
+namespace {
+
+/// Makes the file if need be; only its owner may read it. SQLite would let everybody.
+Result<void> make_private(fs::path const& file) {
+    Descriptor const made{
+        ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)};
+    if (made.get() < 0) {
+        return refused(file, "cannot be opened (" + std::generic_category().message(errno) +
+                                 "); change its permissions, or name another directory");
+    }
+    (void)::fchmod(made.get(), 0600);
+    return {};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Database>> Database::open(fs::path const& file,
                                                  DatabaseOptions const& options) {
     auto const what = "open " + file.string();
     if (auto const types = check_types(file); !types) return types.error();
-    {
-        // SQLite would let everybody read it.
-        Descriptor const made{
-            ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)};
-        if (made.get() < 0) {
-            return refused(file, "cannot be opened (" + std::generic_category().message(errno) +
-                                     "); change its permissions, or name another directory");
-        }
-        (void)::fchmod(made.get(), 0600);
-    }
+    if (auto const made = make_private(file); !made) return made.error();
     auto impl = std::make_unique<Impl>();
     sqlite3* db = nullptr;
     auto const flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
@@ -342,21 +369,7 @@ Result<std::unique_ptr<Database>> Database::open(fs::path const& file,
     if (auto const prepared = impl->bring_up(*look, options.home_id); !prepared) {
         return prepared.error();
     }
-    bool ready = impl->prepare(impl->begin, "BEGIN IMMEDIATE") &&
-                 impl->prepare(impl->commit, "COMMIT") && impl->prepare(impl->rollback, "ROLLBACK");
-    for (std::size_t i = 0; i < table_count; ++i) {
-        std::string const name{names[i]};
-        auto& table = impl->tables[i];
-        ready = ready &&
-                impl->prepare(table.put,
-                              "INSERT INTO " + name +
-                                  "(key, value) VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET "
-                                  "value = excluded.value") &&
-                impl->prepare(table.remove, "DELETE FROM " + name + " WHERE key = ?1") &&
-                impl->prepare(table.find, "SELECT value FROM " + name + " WHERE key = ?1") &&
-                impl->prepare(table.all, "SELECT key, value FROM " + name + " ORDER BY key");
-    }
-    if (!ready) return failed(what, db);
+    if (!impl->prepare_all()) return failed(what, db);
     return std::unique_ptr<Database>{new Database{std::move(impl)}};
 }
 

@@ -26,53 +26,57 @@ Error not_a_number(std::string_view what, std::string const& text) {
                                          " is not a number of at least 0"}};
 }
 
+/// Fails unless a row stands under its own key.
+Result<void> check_key(Table table, std::string const& key, std::string const& id) {
+    if (id == key) return {};
+    return Error{ErrorDetails{.kind = ErrorKind::validation,
+                              .message = std::string{to_string(table)} + ": the row says " +
+                                         id.substr(0, 100) + ", and stands under another key"}};
+}
+
+/// Puts a row with an id into the map of its kind.
+template <class Row>
+Result<void> take_row(std::map<std::string, Row>& rows, Table table, std::string const& key,
+                      Result<Row> row) {
+    if (!row) return row.error();
+    if (auto const fine = check_key(table, key, row->id); !fine) return fine;
+    rows[key] = *std::move(row);
+    return {};
+}
+
+Result<void> take_checkpoint(Stored& stored, std::string const& key, std::string const& value) {
+    auto row = decode_checkpoint_row(value);
+    if (!row) return row.error();
+    auto const path = row->path;
+    if (auto const fine = check_key(Table::checkpoint, key, path.text()); !fine) return fine;
+    stored.checkpoints[path] = *std::move(row);
+    return {};
+}
+
+Result<void> take_request(Stored& stored, std::string const& key, std::string const& value) {
+    auto row = decode_request_row(value);
+    if (!row) return row.error();
+    if (auto const fine = check_key(Table::request, key, row->id); !fine) return fine;
+    stored.requests.push_back(*std::move(row));
+    return {};
+}
+
 /// Puts one row where it belongs.
 Result<void> take(Stored& stored, Table table, std::string const& key, std::string const& value) {
-    auto const misplaced = [&](std::string const& id) {
-        return Error{ErrorDetails{.kind = ErrorKind::validation,
-                                  .message = std::string{to_string(table)} + ": the row says " +
-                                             id.substr(0, 100) + ", and stands under another key"}};
-    };
     switch (table) {
         case Table::meta:
             stored.meta[key] = value;
             return {};
-        case Table::session: {
-            auto row = decode_session_row(value);
-            if (!row) return row.error();
-            if (row->id != key) return misplaced(row->id);
-            stored.sessions[key] = *std::move(row);
-            return {};
-        }
-        case Table::run: {
-            auto row = decode_run_row(value);
-            if (!row) return row.error();
-            if (row->id != key) return misplaced(row->id);
-            stored.runs[key] = *std::move(row);
-            return {};
-        }
-        case Table::sampler: {
-            auto row = decode_sampler_row(value);
-            if (!row) return row.error();
-            if (row->id != key) return misplaced(row->id);
-            stored.samplers[key] = *std::move(row);
-            return {};
-        }
-        case Table::checkpoint: {
-            auto row = decode_checkpoint_row(value);
-            if (!row) return row.error();
-            if (row->path.text() != key) return misplaced(row->path.text());
-            auto const path = row->path;
-            stored.checkpoints[path] = *std::move(row);
-            return {};
-        }
-        case Table::request: {
-            auto row = decode_request_row(value);
-            if (!row) return row.error();
-            if (row->id != key) return misplaced(row->id);
-            stored.requests.push_back(*std::move(row));
-            return {};
-        }
+        case Table::session:
+            return take_row(stored.sessions, table, key, decode_session_row(value));
+        case Table::run:
+            return take_row(stored.runs, table, key, decode_run_row(value));
+        case Table::sampler:
+            return take_row(stored.samplers, table, key, decode_sampler_row(value));
+        case Table::checkpoint:
+            return take_checkpoint(stored, key, value);
+        case Table::request:
+            return take_request(stored, key, value);
         case Table::usage: {
             auto const number = whole_number(value);
             if (!number) return not_a_number("usage", value);

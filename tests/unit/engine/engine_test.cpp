@@ -87,7 +87,7 @@ protected:
     typename Job::Output get(Job job) {
         return wait(submit(std::move(job)));
     }
-    static Sample draw(std::string const& adapter, std::size_t max_tokens = 8) {
+    static Sample sample_of(std::string const& adapter, std::size_t max_tokens = 8) {
         return {
             .adapter = adapter,
             .model = adapter.empty() ? "base" : "",
@@ -111,14 +111,14 @@ TEST_P(Engines, DoTheJobsOfAnAdapterInTheOrderOfTheirSubmission) {
     auto const data = batch(6, 20, 1);
     auto const sample_now = [&] {
         Sampler sampler{model, threads};
-        std::optional<SampleResult> drawn;
-        auto request = draw("a").request;
+        std::optional<SampleResult> sampled;
+        auto request = sample_of("a").request;
         request.adapter = adapter;
-        request.on_done = [&](Result<SampleResult> result) { drawn = result.value(); };
+        request.on_done = [&](Result<SampleResult> result) { sampled = result.value(); };
         (void)sampler.submit(request).value();
         while (sampler.step()) {
         }
-        return drawn.value().sequences[0];
+        return sampled.value().sequences[0];
     };
     auto const before = sample_now();
     auto const loss = trainer.forward_backward(*adapter, data, Loss{}).value();
@@ -129,11 +129,11 @@ TEST_P(Engines, DoTheJobsOfAnAdapterInTheOrderOfTheirSubmission) {
     // Act: all at once
     auto const created =
         submit(CreateAdapter{.adapter = "a", .model = "base", .config = {.rank = 4, .seed = 1}});
-    auto const first = submit(draw("a"));
+    auto const first = submit(sample_of("a"));
     auto const backward = submit(ForwardBackward{.adapter = "a", .data = data});
-    auto const between = submit(draw("a"));
+    auto const between = submit(sample_of("a"));
     auto const stepped = submit(OptimStep{.adapter = "a", .params = {.learning_rate = 0.1}});
-    auto const second = submit(draw("a"));
+    auto const second = submit(sample_of("a"));
 
     // Assert
     EXPECT_EQ(wait(second).sequences[0].logprobs, after.logprobs);
@@ -151,8 +151,8 @@ TEST_P(LoopEngines, LetSamplesPassALongBatch) {
         return [&order, name](auto const&) { order.push_back(name); };
     };
     (void)engine->submit(ForwardBackward{.adapter = "a", .data = batch(60, 30, 1)}, note("batch"));
-    (void)engine->submit(draw("a", 20), note("sample of the same adapter"));
-    (void)engine->submit(draw("", 20), note("sample of the bare model"));
+    (void)engine->submit(sample_of("a", 20), note("sample of the same adapter"));
+    (void)engine->submit(sample_of("", 20), note("sample of the bare model"));
     run_until([&] { return order.size() == 3; });
     EXPECT_EQ(order.back(), "batch");
 }
@@ -187,9 +187,9 @@ TEST_P(LoopEngines, ComputeABatchThatHasBegunToItsEndEvenIfCancelled) {
     (void)get(CreateAdapter{.adapter = "b", .model = "base", .config = {.rank = 4}});
     JobId id = 0;
     auto const cancelled = submit(ForwardBackward{.adapter = "a", .data = data}, &id);
-    // The samples are drawn beside it, so it has begun when one is done.
-    (void)get(draw("a", 1));
-    (void)get(draw("a", 1));
+    // The samples are computed beside it, so it has begun when one is done.
+    (void)get(sample_of("a", 1));
+    (void)get(sample_of("a", 1));
     ASSERT_FALSE(cancelled->has_value());
     engine->cancel(id);
     (void)get(ForwardBackward{.adapter = "b", .data = data});
@@ -200,7 +200,7 @@ TEST_P(LoopEngines, ComputeABatchThatHasBegunToItsEndEvenIfCancelled) {
 TEST_P(LoopEngines, EndAForwardThatIsCancelled) {
     JobId id = 0;
     auto const cancelled = submit(Forward{.model = "base", .data = batch(200, 30, 1)}, &id);
-    (void)get(draw("", 1));
+    (void)get(sample_of("", 1));
     engine->cancel(id);
     auto const next = submit(Forward{.model = "base", .data = batch(1, 30, 1)});
     EXPECT_EQ(wait(next).outputs.size(), 1U);
@@ -212,10 +212,10 @@ TEST_P(LoopEngines, FreeTheMemoryOfACancelledSample) {
     start({.cache_bytes = 4 * 2UL * 2 * 2 * 16 * 64 * 4});
     JobId id = 0;
     std::size_t tokens = 0;
-    auto first = draw("", 200);
+    auto first = sample_of("", 200);
     first.request.on_token = [&](std::size_t, std::int32_t, float) { ++tokens; };
     auto const endless = submit(std::move(first), &id);
-    auto const waiting = submit(draw("", 200));
+    auto const waiting = submit(sample_of("", 200));
     run_until([&] { return tokens > 3; });
     EXPECT_FALSE(waiting->has_value());
     engine->cancel(id);
@@ -226,8 +226,8 @@ TEST_P(LoopEngines, FreeTheMemoryOfACancelledSample) {
 TEST_P(Engines, LetRequestsWaitForMemoryAndRefuseOneThatCanNeverFit) {
     start({.cache_bytes = 4 * 2UL * 2 * 2 * 16 * 64 * 4});
     std::vector<Answer<SampleResult>> answers;
-    for (int i = 0; i < 5; ++i) answers.push_back(submit(draw("", 150)));
-    auto const never = submit(draw("", 400));
+    for (int i = 0; i < 5; ++i) answers.push_back(submit(sample_of("", 150)));
+    auto const never = submit(sample_of("", 400));
     for (auto const& answer : answers) EXPECT_EQ(wait(answer).sequences[0].tokens.size(), 150U);
     run_until([&] { return never->has_value(); });
     EXPECT_EQ(field_of(never), "max_tokens");
@@ -235,7 +235,7 @@ TEST_P(Engines, LetRequestsWaitForMemoryAndRefuseOneThatCanNeverFit) {
 
 TEST_P(Engines, TellOfEachTokenInOrder) {
     std::vector<std::int32_t> told;
-    auto job = draw("", 12);
+    auto job = sample_of("", 12);
     job.request.on_token = [&](std::size_t, std::int32_t token, float) { told.push_back(token); };
     auto const result = get(std::move(job));
     EXPECT_EQ(told, result.sequences[0].tokens);
@@ -244,11 +244,11 @@ TEST_P(Engines, TellOfEachTokenInOrder) {
 TEST_P(Engines, KeepACopyAsItWas) {
     (void)get(CreateAdapter{.adapter = "a", .model = "base", .config = {.rank = 0}});
     (void)get(CopyAdapter{.adapter = "a", .to = "copy"});
-    auto const before = get(draw("copy"));
+    auto const before = get(sample_of("copy"));
     (void)get(ForwardBackward{.adapter = "a", .data = batch(3, 20, 1)});
     (void)get(OptimStep{.adapter = "a", .params = {.learning_rate = 0.1}});
-    EXPECT_EQ(get(draw("copy")).sequences[0].logprobs, before.sequences[0].logprobs);
-    EXPECT_NE(get(draw("a")).sequences[0].logprobs, before.sequences[0].logprobs);
+    EXPECT_EQ(get(sample_of("copy")).sequences[0].logprobs, before.sequences[0].logprobs);
+    EXPECT_NE(get(sample_of("a")).sequences[0].logprobs, before.sequences[0].logprobs);
 }
 
 TEST_P(Engines, GoOnFromASavedAdapter) {
@@ -266,7 +266,7 @@ TEST_P(Engines, GoOnFromASavedAdapter) {
         .adapter = "b", .model = "base", .folder = folder, .state = OptimizerState::with});
     auto const again = get(OptimStep{.adapter = "b", .params = {.learning_rate = 0.1}});
     EXPECT_EQ(again.grad_norm, step.grad_norm);
-    EXPECT_EQ(get(draw("a")).sequences[0].logprobs, get(draw("b")).sequences[0].logprobs);
+    EXPECT_EQ(get(sample_of("a")).sequences[0].logprobs, get(sample_of("b")).sequences[0].logprobs);
     fs::remove_all(folder);
 }
 
@@ -284,7 +284,7 @@ TEST_P(Engines, NameWhatIsWrong) {
               "rank");
     EXPECT_EQ(field(LoadModel{.model = "base", .ready = model}), "base_model");
     EXPECT_EQ(field(LoadModel{.model = "none", .folder = "no/such/folder"}), "folder");
-    EXPECT_EQ(field(draw("b")), "model_id");
+    EXPECT_EQ(field(sample_of("b")), "model_id");
     EXPECT_EQ(field(Sample{.adapter = "a", .model = "base"}), "model_id");
     EXPECT_EQ(field(Sample{.model = "other"}), "base_model");
     EXPECT_EQ(field(Forward{.data = batch(1, 2, 1)}), "model_id");
@@ -296,7 +296,7 @@ TEST_P(Engines, NameWhatIsWrong) {
     EXPECT_EQ(field(DropAdapter{.adapter = "a"}), "accepted");
     EXPECT_EQ(field(DropAdapter{.adapter = "a"}), "model_id");
     EXPECT_EQ(field(create), "accepted");
-    auto huge = draw("a");
+    auto huge = sample_of("a");
     huge.request.num_samples = std::size_t{1} << 60U;
     EXPECT_NE(field(std::move(huge)), "accepted");
 }
@@ -307,7 +307,7 @@ TEST_P(Engines, TellNobodyAnythingOnceTheyAreGone) {
     for (int i = 0; i < 5; ++i) {
         answers.push_back(submit(ForwardBackward{.adapter = "a", .data = batch(30, 30, 1)}));
     }
-    (void)get(draw("a", 1));
+    (void)get(sample_of("a", 1));
     engine.reset();
     auto const told = [&] {
         return std::ranges::count_if(answers,
@@ -328,8 +328,8 @@ TEST_P(Engines, SurviveCancellationAtAnyMoment) {
         auto const trained =
             submit(ForwardBackward{.adapter = "a", .data = batch(4, 30, 1)}, &batch_id);
         auto const passed = submit(Forward{.model = "base", .data = batch(4, 30, 1)}, &forward_id);
-        auto const drawn = submit(draw("a", 20), &sample_id);
-        for (int k = 0; k < i % 5; ++k) (void)get(draw("", 1));
+        auto const sampled = submit(sample_of("a", 20), &sample_id);
+        for (int k = 0; k < i % 5; ++k) (void)get(sample_of("", 1));
         engine->cancel(batch_id);
         engine->cancel(forward_id);
         engine->cancel(sample_id);
@@ -337,16 +337,16 @@ TEST_P(Engines, SurviveCancellationAtAnyMoment) {
         (void)get(OptimStep{.adapter = "a"});
         EXPECT_EQ(trained->has_value(), told);
     }
-    EXPECT_EQ(get(draw("a", 5)).sequences[0].tokens.size(), 5U);
+    EXPECT_EQ(get(sample_of("a", 5)).sequences[0].tokens.size(), 5U);
 }
 
 TEST_P(Engines, MayBeDestroyedInACallback) {
     bool told = false;
-    (void)engine->submit(draw("", 3), [&](auto const&) {
+    (void)engine->submit(sample_of("", 3), [&](auto const&) {
         engine.reset();
         told = true;
     });
-    (void)submit(draw("", 30));
+    (void)submit(sample_of("", 30));
     run_until([&] { return told; });
 }
 
@@ -409,7 +409,7 @@ TEST(LoopEngine, TakesTheTimeOfItsTokens) {
         [&](Result<SampleResult> result) { answer = std::move(result); });
     clock.advance(13ms);
     EXPECT_FALSE(answer);
-    // Ten tokens of the prompt, and four of the five drawn ones are fed back.
+    // Ten tokens of the prompt, and four of the five sampled ones are fed back.
     clock.advance(1ms);
     ASSERT_TRUE(answer);
     EXPECT_TRUE(answer->has_value());

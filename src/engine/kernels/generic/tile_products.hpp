@@ -225,7 +225,7 @@ inline void tile_product(float* c, std::size_t c_stride, float const* a, std::si
     tile_release();
 }
 
-// Up to sixteen rows, as when tokens are drawn: weights are read once, so all depends on how fast
+// Up to sixteen rows, as when tokens are sampled: weights are read once, so all depends on how fast
 // they come. They are put in pairs 32 steps at a time, for the tile that multiplies them at once,
 // while those that follow are on their way.
 

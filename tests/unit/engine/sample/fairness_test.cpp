@@ -217,7 +217,7 @@ TEST_F(FairSamplers, ShareMemoryBetweenTwoHogs) {
     // Four pages for each sample: 16 at once, of which each has half.
     auto const tokens = [](AskedPtr const& asked) {
         std::size_t sum = 0;
-        for (auto const& [sample, drawn] : asked->tokens) sum += drawn.size();
+        for (auto const& [sample, sampled] : asked->tokens) sum += sampled.size();
         return sum;
     };
     auto const before = std::pair{tokens(first), tokens(second)};

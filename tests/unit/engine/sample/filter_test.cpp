@@ -43,7 +43,8 @@ std::vector<double> exact(std::vector<float> const& logits, FilterParams const& 
 /// Chi-square of counts against a distribution, and its degrees of freedom. Unlikely tokens are
 /// counted together.
 std::pair<double, double> chi_square(std::vector<std::size_t> const& counts,
-                                     std::vector<double> const& probabilities, std::size_t draws) {
+                                     std::vector<double> const& probabilities,
+                                     std::size_t samples) {
     double sum = 0.0;
     double cells = 0.0;
     double rare = 0.0;
@@ -53,7 +54,7 @@ std::pair<double, double> chi_square(std::vector<std::size_t> const& counts,
         cells += 1.0;
     };
     for (std::size_t i = 0; i < counts.size(); ++i) {
-        auto const wanted = probabilities[i] * static_cast<double>(draws);
+        auto const wanted = probabilities[i] * static_cast<double>(samples);
         if (wanted == 0.0) {
             EXPECT_EQ(counts[i], 0U) << "token " << i << " was filtered out";
         } else if (wanted < 10.0) {
@@ -75,7 +76,7 @@ TEST(SamplingStatistics, FollowTheExactDistribution) {
     auto const prompt = support::random_tokens(12, model->config().vocab_size, 4);
     auto const all = trainer.logits(nullptr, prompt).value();
     std::vector<float> const logits(all.end() - model->config().vocab_size, all.end());
-    constexpr std::size_t draws = 20000;
+    constexpr std::size_t samples = 20000;
     std::uint64_t seed = 0;
     for (auto const& params :
          {FilterParams{}, FilterParams{.temperature = 0.8}, FilterParams{.temperature = 2.0},
@@ -86,7 +87,7 @@ TEST(SamplingStatistics, FollowTheExactDistribution) {
             .submit({.prompt = prompt,
                      .filter = params,
                      .max_tokens = 1,
-                     .num_samples = draws,
+                     .num_samples = samples,
                      .seed = ++seed,
                      .on_done = [&](Result<SampleResult> result) { answer = std::move(result); }})
             .value();
@@ -96,7 +97,7 @@ TEST(SamplingStatistics, FollowTheExactDistribution) {
         for (auto const& sequence : answer->value().sequences) {
             ++counts[static_cast<std::size_t>(sequence.tokens.at(0))];
         }
-        auto const [statistic, freedom] = chi_square(counts, exact(logits, params), draws);
+        auto const [statistic, freedom] = chi_square(counts, exact(logits, params), samples);
         ASSERT_GE(freedom, 2.0);
         // Wilson and Hilferty: the cube root is nearly normal. Four deviations: 3 in 100,000.
         auto const normal = (std::cbrt(statistic / freedom) - (1.0 - 2.0 / (9.0 * freedom))) /
@@ -109,13 +110,14 @@ TEST(SamplingStatistics, FollowTheExactDistribution) {
 TEST(SamplingStatistics, OfLaterTokensFollowTheirOwnDistribution) {
     // Positions of one sample must not be correlated with one another.
     std::vector<std::size_t> pairs(16);
-    constexpr std::size_t draws = 40000;
-    for (std::size_t i = 0; i < draws; ++i) {
+    constexpr std::size_t samples = 40000;
+    for (std::size_t i = 0; i < samples; ++i) {
         auto const first = static_cast<std::size_t>(uniform(7, i, 0) * 4.0);
         auto const second = static_cast<std::size_t>(uniform(7, i, 1) * 4.0);
         ++pairs[4 * first + second];
     }
-    auto const [statistic, freedom] = chi_square(pairs, std::vector<double>(16, 1.0 / 16.0), draws);
+    auto const [statistic, freedom] =
+        chi_square(pairs, std::vector<double>(16, 1.0 / 16.0), samples);
     EXPECT_LT(statistic, 45.0);  // 15 degrees of freedom: 8 in 100,000
     EXPECT_GT(statistic, 2.0);
     EXPECT_EQ(freedom, 15.0);
@@ -148,10 +150,10 @@ TEST(TokenFilter, IsExactOnLargeVocabularies) {
 TEST(TokenFilter, DrawsTheEnds) {
     TokenFilter filter;
     filter.apply(std::vector<float>{0.0F, -1000.0F, 1.0F, 0.5F}, {});
-    EXPECT_EQ(filter.draw(0.0), 0);
-    EXPECT_EQ(filter.draw(0x1.fffffffffffffp-1), 3);
+    EXPECT_EQ(filter.pick(0.0), 0);
+    EXPECT_EQ(filter.pick(0x1.fffffffffffffp-1), 3);
     filter.apply(std::vector<float>{0.0F, 2.0F, 2.0F, 0.5F}, {.temperature = 0.0});
-    EXPECT_EQ(filter.draw(0.7), 1);
+    EXPECT_EQ(filter.pick(0.7), 1);
 }
 
 TEST(PagePools, GiveUpTheOldestUnusedPrefixFirst) {

@@ -1,7 +1,7 @@
 // Who may talk to a server, what it takes on, and the faults it makes up.
 #include "local/api/access.hpp"
 #include "local/core/chaos.hpp"
-#include "raw_fixture.hpp"
+#include "unit/local/raw_fixture.hpp"
 
 #include "wire/server_requests.hpp"
 

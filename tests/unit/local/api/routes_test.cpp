@@ -1,6 +1,6 @@
 // The table of endpoints: whole, documented, and each of them answers.
 #include "local/core/routes.hpp"
-#include "raw_fixture.hpp"
+#include "unit/local/raw_fixture.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Training requests: by number, once, and with reasons.
-#include "raw_fixture.hpp"
+#include "unit/local/raw_fixture.hpp"
 
 #include "wire/training.hpp"
 
