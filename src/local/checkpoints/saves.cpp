@@ -79,7 +79,7 @@ MaybeRefused Saves::check(Save& save) const {
     auto const type = save_type(save.kind);
     auto const& request = save.request;
     auto const expires = uses_.checkpoints.expiry(type, request.ttl_seconds);
-    auto const named = check_name(save);
+    auto named = check_name(save);
     if (!expires) return expires.refused();
     save.expires = *expires;
     auto const metadata = bytes_of(request.user_metadata.value_or(Texts{}));
@@ -111,7 +111,7 @@ MaybeRefused Saves::check_name(Save& save) const {
     save.sampler_id = run->session + ":sample:" + std::to_string(*request.sampling_session_seq_id);
     // A repeat has the sampler that it made.
     if (uses_.models.seen(request.model_id, request.seq_id)) return {};
-    auto const counted = uses_.samplers.check_new(save_type(save.kind), run->session);
+    auto counted = uses_.samplers.check_new(save_type(save.kind), run->session);
     if (uses_.samplers.find(save.sampler_id) != nullptr) {
         return refuse(save.kind, "there is a sampler " + save.sampler_id + " already");
     }

@@ -1,9 +1,9 @@
 // The home of a server: what it takes for its own, what it keeps, and what it removes.
 #include <tinkxx/local/home.hpp>
 
-#include "local/store/rows.hpp"
 #include "local/store/database.hpp"
 #include "local/store/home.hpp"
+#include "local/store/rows.hpp"
 #include "raw_fixture.hpp"
 
 #include <gmock/gmock.h>
