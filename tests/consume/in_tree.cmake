@@ -25,7 +25,7 @@ else()
             "[^\n:]*/tinkxx\\.dir/base/error\\.cpp\\.o" "[^\n:]*/tinkxx\\.dir/wire/json\\.cpp\\.o"
             "[^\n:]*/tinkxx\\.dir/net/url\\.cpp\\.o"
             "[^\n:]*/tinkxx\\.dir/service/http/standard_headers\\.cpp\\.o"
-            "[^\n:]*/tinkxx\\.dir/client/multipart\\.cpp\\.o")
+            "[^\n:]*/tinkxx\\.dir/service/text/multipart\\.cpp\\.o")
         string(REGEX MATCHALL "(^|\n)${pattern}" found "${targets}")
         if(NOT found)
             message(FATAL_ERROR "no object of the build matches ${pattern}")
