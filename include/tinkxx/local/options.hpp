@@ -108,6 +108,9 @@ struct ServerOptions {
     std::chrono::seconds gap_timeout{330};
     /// A larger result is announced before it is sent.
     std::size_t inline_result_bytes{std::size_t{1} << 20U};
+    /// Saved weights that nobody has sampled from for so long leave the memory. They are read again
+    /// when somebody does.
+    std::chrono::seconds weights_keep{300};
     /// How long a result is kept once it was fetched, and if nobody fetches it.
     std::chrono::seconds fetched_keep{120};
     std::chrono::seconds unfetched_keep{std::chrono::hours{24}};

@@ -255,6 +255,7 @@ void Core::finish_sweep(Look& look) {
     parts_.checkpoints.finish_look(look.checkpoints);
     parts_.runs.write_touched();
     services_.results->sweep();
+    parts_.weights.sweep();
     auto& scheduler = services_.scheduler;
     scheduler.arm(*sweep_, scheduler.now() + 5s, Precision::coarse);
 }

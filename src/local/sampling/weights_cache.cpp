@@ -30,7 +30,7 @@ std::string const& WeightsCache::add(CheckpointRow const& row) {
 
 void WeightsCache::load(std::string const& key, Ready done) {
     auto& weights = weights_.at(key);
-    weights.used = ++uses_;
+    weights.used = services_.scheduler.now();
     if (weights.state == LoadedWeights::State::ready) return done({});
     weights.waiting.push_back(std::move(done));
     if (weights.state == LoadedWeights::State::absent) begin_load(key);
@@ -61,6 +61,16 @@ bool WeightsCache::make_room(std::size_t bytes) {
         drop(std::string{oldest->first});
     }
     return true;
+}
+
+void WeightsCache::sweep() {
+    auto const now = services_.scheduler.now();
+    std::vector<std::string> idle;
+    for (auto const& [key, one] : weights_) {
+        if (one.state != LoadedWeights::State::ready || one.active > 0) continue;
+        if (now - one.used >= services_.options.weights_keep) idle.push_back(key);
+    }
+    for (auto const& key : idle) drop(key);
 }
 
 bool WeightsCache::starved(std::string const& key) const {
@@ -119,6 +129,7 @@ void WeightsCache::release(std::string const& key) {
     auto& weights = found->second;
     if (weights.active > 0) --weights.active;
     if (weights.active > 0) return;
+    weights.used = services_.scheduler.now();
     if (weights.doomed) drop(std::string{key});
     retry_starved();
 }

@@ -16,7 +16,8 @@
 namespace tinkxx::local {
 
 /// Weights to sample from, by their folder: they are loaded when somebody samples from them, and go
-/// when memory is needed. Models in training take their memory from here too. Loop thread.
+/// when memory is needed, or when nobody has used them for a while. Models in training take their
+/// memory from here too. Loop thread.
 class WeightsCache {
 public:
     WeightsCache(Services& services, BaseModels const& bases, Folders& folders)
@@ -54,6 +55,9 @@ public:
     /// Loads weights that waited for memory.
     void retry_starved();
 
+    /// Removes from memory what nobody has used for a while; it can be read again.
+    void sweep();
+
     /// Of models and weights.
     [[nodiscard]] std::size_t bytes() const noexcept { return model_bytes_ + weights_bytes_; }
     /// Whether these wait for memory.
@@ -67,7 +71,8 @@ private:
         /// What uses them now, and who waits for them to be loaded.
         std::size_t active{0};
         std::vector<Ready> waiting{};
-        std::uint64_t used{0};
+        /// When somebody began or ended to use them.
+        TimePoint used{};
         /// To be removed from the disk once nobody uses them.
         bool doomed{false};
     };
@@ -82,7 +87,6 @@ private:
     BaseModels const& bases_;
     Folders& folders_;
     std::map<std::string, LoadedWeights> weights_{};
-    std::uint64_t uses_{0};
     std::size_t weights_bytes_{0};
     std::size_t model_bytes_{0};
     /// Who waits for memory, in order.

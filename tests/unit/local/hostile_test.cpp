@@ -328,6 +328,32 @@ TEST_F(Hostile, ResultsThatNobodyFetchesAreBounded) {
     EXPECT_EQ(metric("tinkxx_results_kept"), 5);
 }
 
+TEST_F(Hostile, WeightsThatNobodySamplesFromLeaveTheMemory) {
+    server_options.weights_keep = 60s;
+    auto const session = new_session();
+    auto const model = new_model(session);
+    auto const path =
+        text(result(id_of(post("save_weights_for_sampler", save_body(model, 1, "s")))), "path");
+    auto const sampler =
+        text(json(post("create_sampling_session",
+                       R"({"session_id":")" + session +
+                           R"(","sampling_session_seq_id":0,"model_path":")" + path + R"("})")),
+             "sampling_session_id");
+    auto const without = metric("tinkxx_adapter_bytes");
+    auto const sampled = [&](int seq) {
+        return result(id_of(post("asample", sample_body(sampler, seq)))).at("sequences");
+    };
+    auto const first = sampled(0);
+    auto const with = metric("tinkxx_adapter_bytes");
+    EXPECT_GT(with, without);
+    clock->advance(50s);
+    EXPECT_EQ(metric("tinkxx_adapter_bytes"), with);
+    clock->advance(20s);
+    EXPECT_EQ(metric("tinkxx_adapter_bytes"), without);
+    EXPECT_EQ(sampled(1), first);
+    EXPECT_EQ(metric("tinkxx_adapter_bytes"), with);
+}
+
 TEST_F(Hostile, AnOldResultThatNobodyFetchesHoldsNoOthers) {
     auto const sampler = new_sampler(new_session());
     (void)post("asample", sample_body(sampler, 0));
