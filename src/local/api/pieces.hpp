@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -24,7 +25,8 @@ public:
     Pieces(Pieces const&) = delete;
     Pieces& operator=(Pieces const&) = delete;
 
-    /// Begins at once if nothing else is under way, so that short work is done on return.
+    /// Begins at once if nothing else is under way, so that short work is done on return. Work that
+    /// throws, since there is no memory, is given up, and the next one has its turn.
     void run(Work work) {
         waiting_.push_back(std::move(work));
         if (waiting_.size() == 1) go_on();
@@ -32,7 +34,13 @@ public:
 
 private:
     void go_on() {
-        if (waiting_.front()()) waiting_.pop_front();
+        bool last = true;
+        try {
+            last = waiting_.front()();
+        } catch (std::exception const&) {
+            // Its answer goes with it, so the connection of whoever asked is closed.
+        }
+        if (last) waiting_.pop_front();
         if (waiting_.empty()) return;
         scheduler_.post([this, alive = alive_] {
             if (*alive) go_on();

@@ -237,6 +237,9 @@ struct Core::Look {
 };
 
 void Core::sweep() {
+    // First, so that one sweep that fails is not the last.
+    auto& scheduler = services_.scheduler;
+    scheduler.arm(*sweep_, scheduler.now() + 5s, Precision::coarse);
     auto look = std::make_shared<Look>(parts_);
     sweeping_.run([this, look] {
         bool const all = parts_.sessions.go_on(look->sessions) && parts_.runs.go_on(look->runs) &&
@@ -256,8 +259,6 @@ void Core::finish_sweep(Look& look) {
     parts_.runs.write_touched();
     services_.results->sweep();
     parts_.weights.sweep();
-    auto& scheduler = services_.scheduler;
-    scheduler.arm(*sweep_, scheduler.now() + 5s, Precision::coarse);
 }
 
 QueueNote Core::why_waiting(std::string const& id) const {

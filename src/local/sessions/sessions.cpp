@@ -64,21 +64,19 @@ bool fits(wire::server::SearchSessions const& search, SessionRow const& row) {
            (search.display_name && named(row.display_name, *search.display_name));
 }
 
-std::size_t kept_bytes_of(SessionRow const& row) noexcept {
+/// Of names, tags and metadata.
+std::size_t metadata_bytes(SessionRow const& row) noexcept {
     auto const size = [](std::optional<std::string> const& text) {
         return text ? text->size() : 0;
     };
-    auto bytes = row_bytes + bytes_of(row.user_metadata) + row.sdk_version.size() +
-                 size(row.project_id) + size(row.display_name) + size(row.detail);
-    for (auto const& tag : row.tags) bytes += tag.size() + sizeof(tag);
+    auto bytes = bytes_of(row.user_metadata) + row.sdk_version.size() + size(row.project_id) +
+                 size(row.display_name) + size(row.detail);
+    for (auto const& tag : row.tags) bytes += tag.size() + 8;
     return bytes;
 }
 
-std::size_t metadata_bytes(wire::server::CreateSession const& request) {
-    auto bytes = bytes_of(request.user_metadata) + request.sdk_version.size() +
-                 request.project_id.value_or("").size() + request.display_name.value_or("").size();
-    for (auto const& tag : request.tags) bytes += tag.size() + 8;
-    return bytes;
+std::size_t kept_bytes_of(SessionRow const& row) noexcept {
+    return row_bytes + metadata_bytes(row);
 }
 
 Refused no_session(std::string_view operation, std::string const& id) {
@@ -304,10 +302,6 @@ MaybeRefused Sessions::create_session(Ask& ask) {
 }
 
 MaybeRefused Sessions::make_session(Ask& ask, wire::server::CreateSession request) {
-    auto const bytes = metadata_bytes(request);
-    if (auto no = check_metadata("create_session", bytes)) return no;
-    if (auto no = make_room()) return no;
-    if (auto no = keep("create_session", bytes)) return no;
     SessionRow row{.id = new_id(),
                    .created = services_.scheduler.wall(),
                    .tags = std::move(request.tags),
@@ -315,6 +309,9 @@ MaybeRefused Sessions::make_session(Ask& ask, wire::server::CreateSession reques
                    .sdk_version = std::move(request.sdk_version),
                    .project_id = std::move(request.project_id),
                    .display_name = std::move(request.display_name)};
+    if (auto no = check_metadata("create_session", metadata_bytes(row))) return no;
+    if (auto no = make_room()) return no;
+    if (auto no = keep("create_session", metadata_bytes(row))) return no;
     std::vector<Change> changes{{Table::session, row.id, encode(row)}};
     services_.commit(ask.answer, "create_session", std::move(changes),
                      [this, row = std::move(row), answer = ask.answer]() mutable {
