@@ -4,7 +4,7 @@
 //
 // Prints the best of several runs, and by how much the memory in use grew at its highest; both the
 // copy and the requests get fresh memory each time.
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
 
 #include <malloc.h>
 #include <sys/resource.h>

@@ -3,9 +3,9 @@
 //   build/release/bench/wire_codecs
 //
 // Prints the best of several runs, since everything else is the machine's other work.
-#include "wire/future.hpp"
-#include "wire/json.hpp"
-#include "wire/sample.hpp"
+#include "wire/json/json.hpp"
+#include "wire/sampling/sample.hpp"
+#include "wire/session/future.hpp"
 
 #include <chrono>
 #include <cstdio>

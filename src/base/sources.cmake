@@ -1,5 +1,4 @@
 target_sources(tinkxx PRIVATE
-    base/asio.cpp
     base/blocks.cpp
     base/callback_queue.cpp
     base/entropy.cpp

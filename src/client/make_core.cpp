@@ -2,7 +2,7 @@
 
 #include "base/runtime_core.hpp"
 #include "service/session/shadow.hpp"
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -6,7 +6,7 @@
 #include "service/recovery/recovery_machine.hpp"
 #include "service/recovery/recovery_queue.hpp"
 #include "service/recovery/run_watch.hpp"
-#include "wire/training_run.hpp"
+#include "wire/training/training_run.hpp"
 
 #include <cstdint>
 #include <map>

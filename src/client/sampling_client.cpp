@@ -7,9 +7,9 @@
 #include "service/http/http_order.hpp"
 #include "service/sampling/sample_call.hpp"
 #include "service/sampling/sampler_handle.hpp"
-#include "wire/event_stream.hpp"
-#include "wire/sample.hpp"
-#include "wire/service_messages.hpp"
+#include "wire/sampling/event_stream.hpp"
+#include "wire/sampling/sample.hpp"
+#include "wire/session/service_messages.hpp"
 
 #include <functional>
 #include <memory>

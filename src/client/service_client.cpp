@@ -16,7 +16,7 @@
 #include "service/session/session_telemetry.hpp"
 #include "service/text/endpoint.hpp"
 #include "service/training/training_start.hpp"
-#include "wire/service_messages.hpp"
+#include "wire/session/service_messages.hpp"
 
 #include <algorithm>
 #include <exception>

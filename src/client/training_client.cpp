@@ -10,7 +10,7 @@
 #include "service/training/training_call.hpp"
 #include "service/training/training_pass.hpp"
 #include "service/training/training_start.hpp"
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
 
 #include <functional>
 #include <utility>

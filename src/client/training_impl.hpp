@@ -8,7 +8,7 @@
 #include "client/sampling_impl.hpp"
 #include "service/training/model.hpp"
 #include "service/training/training_pass.hpp"
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
 
 #include <functional>
 #include <memory>

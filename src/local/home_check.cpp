@@ -5,7 +5,7 @@
 #include "local/store/files.hpp"
 #include "local/store/home.hpp"
 #include "local/store/stored.hpp"
-#include "wire/json.hpp"
+#include "wire/json/json.hpp"
 
 #include <fcntl.h>
 #include <linux/fs.h>

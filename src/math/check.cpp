@@ -1,9 +1,9 @@
 #include "math/check.hpp"
 
-#include "wire/datum.hpp"
-#include "wire/json.hpp"
-#include "wire/model_input.hpp"
-#include "wire/tensor.hpp"
+#include "wire/json/json.hpp"
+#include "wire/values/datum.hpp"
+#include "wire/values/model_input.hpp"
+#include "wire/values/tensor.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 #include <tinkxx/data.hpp>
 #include <tinkxx/error.hpp>
 
-#include "wire/model_input.hpp"
+#include "wire/values/model_input.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // What a server answers to the completion poll.
-#include "wire/completions.hpp"
+#include "wire/sampling/completions.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Compressed bodies. The first byte picks the encoding, the second the size of the pieces.
-#include "net/content_decoder.hpp"
+#include "net/http/content_decoder.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // An event stream from a server: the same events, however its bytes are cut.
-#include "wire/event_stream.hpp"
+#include "wire/sampling/event_stream.hpp"
 
 #include <algorithm>
 #include <cstddef>

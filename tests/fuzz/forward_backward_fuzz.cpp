@@ -1,7 +1,7 @@
 // The result of a forward or backward pass, in both forms that servers send.
 #include "service/passes/combining.hpp"
-#include "wire/tensor.hpp"
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
+#include "wire/values/tensor.hpp"
 
 #include <cstddef>
 #include <cstdint>

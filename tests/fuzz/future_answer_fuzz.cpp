@@ -1,6 +1,6 @@
 // What a server answers to somebody who waits for a promise.
-#include "wire/future.hpp"
-#include "wire/json.hpp"
+#include "wire/json/json.hpp"
+#include "wire/session/future.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // A token from a server or a credential command, and the base64 that it is made of.
-#include "wire/base64.hpp"
-#include "wire/jwt.hpp"
+#include "wire/json/base64.hpp"
+#include "wire/session/jwt.hpp"
 
 #include <cstddef>
 #include <cstdint>

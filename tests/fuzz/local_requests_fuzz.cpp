@@ -1,6 +1,6 @@
 // The bodies of all requests, as a server reads them.
-#include "wire/server_requests.hpp"
-#include "wire/tensor.hpp"
+#include "wire/server/requests.hpp"
+#include "wire/values/tensor.hpp"
 
 #include <cstddef>
 #include <cstdint>

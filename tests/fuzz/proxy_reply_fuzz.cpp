@@ -1,6 +1,6 @@
 // Answers of a proxy to CONNECT. The first byte is the size of the pieces that they come in,
 // which must make no difference.
-#include "net/proxy.hpp"
+#include "net/address/proxy.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The answer to a submit and the result of a sample, as JSON from a server.
-#include "wire/sample.hpp"
-#include "wire/tensor.hpp"
+#include "wire/sampling/sample.hpp"
+#include "wire/values/tensor.hpp"
 
 #include <cstddef>
 #include <cstdint>

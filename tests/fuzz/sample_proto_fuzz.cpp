@@ -1,6 +1,6 @@
 // The result of a sample, as protobuf from a server.
-#include "wire/sample.hpp"
-#include "wire/tensor.hpp"
+#include "wire/sampling/sample.hpp"
+#include "wire/values/tensor.hpp"
 
 #include <algorithm>
 #include <cstddef>

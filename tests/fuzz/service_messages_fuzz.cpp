@@ -1,6 +1,6 @@
 // The small answers of start-up, sessions and lookups.
-#include "wire/service_messages.hpp"
-#include "wire/telemetry.hpp"
+#include "wire/session/service_messages.hpp"
+#include "wire/session/telemetry.hpp"
 
 #include <cstddef>
 #include <cstdint>

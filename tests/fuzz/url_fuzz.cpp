@@ -1,6 +1,6 @@
 // URLs of requests, of Location headers, of proxies, and NO_PROXY lists.
-#include "net/proxy.hpp"
-#include "net/url.hpp"
+#include "net/address/proxy.hpp"
+#include "net/address/url.hpp"
 
 #include <cstdint>
 #include <cstdlib>

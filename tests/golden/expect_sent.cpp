@@ -3,7 +3,7 @@
 #include "golden.hpp"
 #include "pass_body.hpp"
 #include "stub_service.hpp"
-#include "wire/json.hpp"
+#include "wire/json/json.hpp"
 
 #include <gtest/gtest.h>
 #include <openssl/evp.h>

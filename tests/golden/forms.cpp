@@ -2,7 +2,7 @@
 
 #include <tinkxx/types/datum.hpp>
 
-#include "wire/json.hpp"
+#include "wire/json/json.hpp"
 
 #include <algorithm>
 #include <cstring>

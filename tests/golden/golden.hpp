@@ -1,6 +1,6 @@
 #pragma once
 
-#include "wire/json.hpp"
+#include "wire/json/json.hpp"
 
 #include <boost/json.hpp>
 

@@ -3,7 +3,7 @@
 #include <tinkxx/testing/fake_transport.hpp>
 #include <tinkxx/types/training.hpp>
 
-#include "wire/server_requests.hpp"
+#include "wire/server/requests.hpp"
 
 #include <optional>
 #include <span>

@@ -1,8 +1,8 @@
 #include "recording.hpp"
 
 #include "pass_body.hpp"
-#include "wire/base64.hpp"
-#include "wire/json.hpp"
+#include "wire/json/base64.hpp"
+#include "wire/json/json.hpp"
 
 #include <gtest/gtest.h>
 #include <protozero/pbf_reader.hpp>

@@ -5,7 +5,7 @@
 #include "golden.hpp"
 #include "recorded_call.hpp"
 #include "stub_service.hpp"
-#include "wire/json.hpp"
+#include "wire/json/json.hpp"
 
 #include <gtest/gtest.h>
 

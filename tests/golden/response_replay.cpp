@@ -7,9 +7,9 @@
 #include "golden.hpp"
 #include "stub_service.hpp"
 #include "training_replay.hpp"
-#include "wire/future.hpp"
-#include "wire/json.hpp"
-#include "wire/service_messages.hpp"
+#include "wire/json/json.hpp"
+#include "wire/session/future.hpp"
+#include "wire/session/service_messages.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 #include "golden.hpp"
 #include "pass_body.hpp"
 #include "support/logging_runtime.hpp"
-#include "wire/base64.hpp"
-#include "wire/server_answers.hpp"
+#include "wire/json/base64.hpp"
+#include "wire/server/answers.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -12,9 +12,9 @@
 #include "service/retry/retry_rules.hpp"
 #include "service/text/query.hpp"
 #include "service/text/retry_after.hpp"
-#include "wire/jwt.hpp"
-#include "wire/sample.hpp"
-#include "wire/tensor.hpp"
+#include "wire/sampling/sample.hpp"
+#include "wire/session/jwt.hpp"
+#include "wire/values/tensor.hpp"
 
 #include <gtest/gtest.h>
 

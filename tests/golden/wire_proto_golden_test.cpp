@@ -1,6 +1,6 @@
 // Our schema against the official one, and our decoder against protoc.
 #include "golden.hpp"
-#include "wire/sample.hpp"
+#include "wire/sampling/sample.hpp"
 
 #include <gtest/gtest.h>
 

@@ -32,6 +32,8 @@ BELOW = {
 
 # The folders of a layer that has an order within: each may include those before it.
 FOLDERS = {
+    "net": ["address", "stream", "tls", "dial", "http", "transport"],
+    "wire": ["json", "values", "sampling", "training", "session", "server"],
     "service": ["common", "text", "http", "limits", "retry", "breaker", "telemetry", "auth", "requests", "session",
                 "results", "core", "sampling", "calls", "passes", "training", "recovery"],
 }
@@ -57,7 +59,7 @@ PLACED = {
 
 # What a layer must not know of, whoever offers it.
 FOREIGN = {
-    "base": ["boost/beast", "boost/json", "boost/url", "nghttp2/", "openssl/", "zlib.h", "zstd.h"],
+    "base": ["boost/asio", "boost/beast", "boost/json", "boost/url", "nghttp2/", "openssl/", "zlib.h", "zstd.h"],
     "service": ["boost/asio", "boost/beast", "nghttp2/", "openssl/ssl"],
     "client": ["boost/asio", "boost/beast", "nghttp2/", "openssl/"],
 }
@@ -130,7 +132,7 @@ def wrong_includes(root):
                     wrong.append(f"{place}: {name} is private; only <tinkxx/...> may be used here")
                     continue
             elif quoted:
-                wrong.append(f"{place}: {name} is not found; name it as from src/, e.g. \"net/url.hpp\"")
+                wrong.append(f"{place}: {name} is not found; name it as from src/, e.g. \"net/address/url.hpp\"")
                 continue
             else:
                 wrong += [f"{place}: {layer} must not know of {name}"
@@ -152,21 +154,27 @@ def wrong_includes(root):
 # A file, and a line in it that has to be refused.
 PLANTED = [
     ("src/base/planted.cpp", "#include <tinkxx/transport.hpp>"),
-    ("src/base/planted.cpp", '#include "net/url.hpp"'),
+    ("src/base/planted.cpp", '#include "net/address/url.hpp"'),
     ("src/base/planted.cpp", "#include <boost/json.hpp>"),
-    ("src/net/planted.cpp", '#include "service/http/planted.hpp"'),
-    ("src/net/planted.cpp", "#include <tinkxx/retry_config.hpp>"),
-    ("src/service/http/planted.cpp", '#include "net/url.hpp"'),
+    ("src/net/address/planted.cpp", '#include "service/http/planted.hpp"'),
+    ("src/net/address/planted.cpp", "#include <tinkxx/retry_config.hpp>"),
+    ("src/service/http/planted.cpp", '#include "net/address/url.hpp"'),
     ("src/service/http/planted.cpp", "  #  include <tinkxx/net_transport.hpp>"),
     ("src/service/text/planted.cpp", '#include "service/http/planted.hpp"'),
     ("src/service/planted.cpp", '#include "service/http/planted.hpp"'),
     ("src/service/elsewhere/planted.cpp", '#include "service/http/planted.hpp"'),
+    ("src/base/planted.cpp", "#include <boost/asio/error.hpp>"),
+    ("src/net/http/planted.cpp", '#include "net/transport/pool.hpp"'),
+    ("src/net/tls/planted.cpp", '#include "net/dial/dialer.hpp"'),
+    ("src/wire/json/planted.cpp", '#include "wire/values/tensor.hpp"'),
+    ("src/wire/values/planted.cpp", '#include "wire/server/requests.hpp"'),
+    ("src/wire/planted.cpp", '#include "wire/json/json.hpp"'),
     ("src/math/planted.cpp", '#include "service/http/planted.hpp"'),
-    ("src/testing/planted.cpp", '#include "net/url.hpp"'),
+    ("src/testing/planted.cpp", '#include "net/address/url.hpp"'),
     ("src/local/planted.cpp", "#include <tinkxx/tinkxx.hpp>"),
     ("include/tinkxx/error.hpp", "#include <tinkxx/transport.hpp>"),
-    ("include/tinkxx/planted.hpp", '#include "net/url.hpp"'),
-    ("examples/planted.cpp", '#include "net/url.hpp"'),
+    ("include/tinkxx/planted.hpp", '#include "net/address/url.hpp"'),
+    ("examples/planted.cpp", '#include "net/address/url.hpp"'),
     ("cli/planted.cpp", "#include <base/event_loop.hpp>"),
 ]
 

@@ -6,7 +6,7 @@
 #include "local/in_process.hpp"
 #include "simulation/training_model.hpp"
 #include "support/tiny_models.hpp"
-#include "wire/server_requests.hpp"
+#include "wire/server/requests.hpp"
 
 #include <cstdlib>
 #include <fstream>

@@ -1,9 +1,9 @@
 #include "simulation/local_judge.hpp"
 
 #include "simulation/sampling_model.hpp"
-#include "wire/sample.hpp"
-#include "wire/server_requests.hpp"
-#include "wire/training.hpp"
+#include "wire/sampling/sample.hpp"
+#include "wire/server/requests.hpp"
+#include "wire/training/training.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>

@@ -1,6 +1,6 @@
 #include "simulation/sampling_model.hpp"
 
-#include "wire/base64.hpp"
+#include "wire/json/base64.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "net/dialer.hpp"
-#include "net/net_transport.hpp"
-#include "net/stream.hpp"
+#include "net/dial/dialer.hpp"
+#include "net/stream/stream.hpp"
+#include "net/transport/net_transport.hpp"
 
 #include "base/event_loop.hpp"
 

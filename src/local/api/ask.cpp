@@ -1,6 +1,6 @@
 #include "local/api/ask.hpp"
 
-#include "wire/server_answers.hpp"
+#include "wire/server/answers.hpp"
 
 #include <charconv>
 #include <new>

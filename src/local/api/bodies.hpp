@@ -6,7 +6,7 @@
 
 #include "local/api/ask.hpp"
 #include "local/store/worker.hpp"
-#include "wire/server_requests.hpp"
+#include "wire/server/requests.hpp"
 
 #include <algorithm>
 #include <array>

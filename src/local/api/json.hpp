@@ -1,7 +1,7 @@
 #pragma once
 
 #include "local/store/rows.hpp"
-#include "wire/json.hpp"
+#include "wire/json/json.hpp"
 
 #include <optional>
 #include <string>

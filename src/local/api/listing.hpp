@@ -3,7 +3,7 @@
 #include "local/api/ask.hpp"
 #include "local/api/pieces.hpp"
 #include "local/api/sending.hpp"
-#include "wire/json.hpp"
+#include "wire/json/json.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "local/api/times.hpp"
 
-#include "wire/telemetry.hpp"
+#include "wire/session/telemetry.hpp"
 
 #include <array>
 #include <charconv>

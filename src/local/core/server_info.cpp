@@ -2,7 +2,7 @@
 
 #include "local/api/json.hpp"
 #include "local/core/routes.hpp"
-#include "wire/service_messages.hpp"
+#include "wire/session/service_messages.hpp"
 
 #include <tinkxx/version.hpp>
 

@@ -2,10 +2,10 @@
 
 #include "local/api/sending.hpp"
 #include "local/api/times.hpp"
-#include "wire/json.hpp"
-#include "wire/sample.hpp"
-#include "wire/server_answers.hpp"
-#include "wire/training.hpp"
+#include "wire/json/json.hpp"
+#include "wire/sampling/sample.hpp"
+#include "wire/server/answers.hpp"
+#include "wire/training/training.hpp"
 
 #include <algorithm>
 #include <cstdlib>

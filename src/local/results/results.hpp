@@ -5,7 +5,7 @@
 #include "local/api/ask.hpp"
 #include "local/store/rows.hpp"
 #include "local/store/store.hpp"
-#include "wire/server_requests.hpp"
+#include "wire/server/requests.hpp"
 
 #include <chrono>
 #include <cstddef>

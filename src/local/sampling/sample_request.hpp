@@ -6,7 +6,7 @@
 #include "local/api/fingerprint.hpp"
 #include "local/api/outcome.hpp"
 #include "local/core/base_models.hpp"
-#include "wire/server_requests.hpp"
+#include "wire/server/requests.hpp"
 
 #include <cstddef>
 #include <cstdint>

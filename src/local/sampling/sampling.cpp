@@ -1,7 +1,7 @@
 #include "local/sampling/sampling.hpp"
 
 #include "local/api/json.hpp"
-#include "wire/server_answers.hpp"
+#include "wire/server/answers.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -2,7 +2,7 @@
 
 #include "local/store/database.hpp"
 #include "local/store/files.hpp"
-#include "wire/json.hpp"
+#include "wire/json/json.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -2,7 +2,7 @@
 
 #include "local/api/times.hpp"
 #include "local/store/home.hpp"
-#include "wire/json.hpp"
+#include "wire/json/json.hpp"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 
 #include "engine/jobs.hpp"
 #include "local/store/rows.hpp"
-#include "wire/server_requests.hpp"
+#include "wire/server/requests.hpp"
 
 #include <cstddef>
 #include <string>

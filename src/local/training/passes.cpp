@@ -2,7 +2,7 @@
 
 #include "local/api/json.hpp"
 #include "local/training/data.hpp"
-#include "wire/server_answers.hpp"
+#include "wire/server/answers.hpp"
 
 #include <algorithm>
 #include <utility>

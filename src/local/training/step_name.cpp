@@ -1,6 +1,6 @@
 #include "local/training/step_name.hpp"
 
-#include "wire/json_scan.hpp"
+#include "wire/json/json_scan.hpp"
 
 #include <protozero/pbf_reader.hpp>
 

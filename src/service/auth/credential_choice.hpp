@@ -2,7 +2,7 @@
 
 #include <tinkxx/result.hpp>
 
-#include "wire/service_messages.hpp"
+#include "wire/session/service_messages.hpp"
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #include <tinkxx/credentials.hpp>
 
-#include "wire/json.hpp"
+#include "wire/json/json.hpp"
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>

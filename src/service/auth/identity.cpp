@@ -1,7 +1,7 @@
 #include "service/auth/identity.hpp"
 
 #include "service/auth/credential_choice.hpp"
-#include "wire/jwt.hpp"
+#include "wire/session/jwt.hpp"
 
 #include <utility>
 

@@ -1,8 +1,8 @@
 #include "service/auth/token_exchange.hpp"
 
 #include "service/http/standard_headers.hpp"
-#include "wire/jwt.hpp"
-#include "wire/service_messages.hpp"
+#include "wire/session/jwt.hpp"
+#include "wire/session/service_messages.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -14,7 +14,7 @@
 #include "service/retry/retry_handler.hpp"
 #include "service/session/session.hpp"
 #include "service/session/session_telemetry.hpp"
-#include "wire/sample.hpp"
+#include "wire/sampling/sample.hpp"
 
 #include <chrono>
 #include <cstddef>

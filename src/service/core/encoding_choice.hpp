@@ -2,7 +2,7 @@
 
 #include <tinkxx/error.hpp>
 
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "service/passes/chunking.hpp"
 
-#include "wire/model_input.hpp"
+#include "wire/values/model_input.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 
 #include <tinkxx/types/training.hpp>
 
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
 
 #include <cstddef>
 #include <cstdint>

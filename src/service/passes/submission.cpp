@@ -1,7 +1,7 @@
 #include "service/passes/submission.hpp"
 
 #include "service/results/standing.hpp"
-#include "wire/sample.hpp"
+#include "wire/sampling/sample.hpp"
 
 #include <utility>
 

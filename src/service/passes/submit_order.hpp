@@ -4,7 +4,7 @@
 #include <tinkxx/result.hpp>
 
 #include "service/requests/service_request.hpp"
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,6 @@
 #include "service/results/cancel_queue.hpp"
 
-#include "wire/future.hpp"
+#include "wire/session/future.hpp"
 
 #include <algorithm>
 #include <utility>

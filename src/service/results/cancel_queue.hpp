@@ -2,7 +2,7 @@
 
 #include "service/requests/service_context.hpp"
 #include "service/requests/service_request.hpp"
-#include "wire/service_messages.hpp"
+#include "wire/session/service_messages.hpp"
 
 #include <cstddef>
 #include <deque>

@@ -1,6 +1,6 @@
 #include "service/results/completion_poll.hpp"
 
-#include "wire/completions.hpp"
+#include "wire/sampling/completions.hpp"
 
 #include <algorithm>
 #include <utility>

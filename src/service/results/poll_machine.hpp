@@ -5,7 +5,7 @@
 #include <tinkxx/scheduler.hpp>
 
 #include "service/telemetry/telemetry.hpp"
-#include "wire/future.hpp"
+#include "wire/session/future.hpp"
 
 #include <boost/json/object.hpp>
 

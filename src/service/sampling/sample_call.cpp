@@ -4,7 +4,7 @@
 #include "service/sampling/dispatched_sample.hpp"
 #include "service/telemetry/error_text.hpp"
 #include "service/text/retry_after.hpp"
-#include "wire/future.hpp"
+#include "wire/session/future.hpp"
 
 #include <boost/json/object.hpp>
 

@@ -11,7 +11,7 @@
 #include "service/sampling/sample_dispatch.hpp"
 #include "service/sampling/sample_order.hpp"
 #include "service/sampling/sampler.hpp"
-#include "wire/sample.hpp"
+#include "wire/sampling/sample.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include "service/core/pending_bound.hpp"
 #include "service/sampling/place_wait.hpp"
-#include "wire/sample.hpp"
+#include "wire/sampling/sample.hpp"
 
 #include <cstdint>
 #include <memory>

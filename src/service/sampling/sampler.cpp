@@ -2,7 +2,7 @@
 
 #include "service/results/poll_machine.hpp"
 #include "service/sampling/sampler_handle.hpp"
-#include "wire/service_messages.hpp"
+#include "wire/session/service_messages.hpp"
 
 #include <algorithm>
 #include <utility>

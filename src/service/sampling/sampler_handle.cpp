@@ -2,8 +2,8 @@
 
 #include <tinkxx/redaction.hpp>
 
-#include "wire/base64.hpp"
-#include "wire/json.hpp"
+#include "wire/json/base64.hpp"
+#include "wire/json/json.hpp"
 
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>

@@ -10,7 +10,7 @@
 #include "service/session/heartbeat.hpp"
 #include "service/session/session_config.hpp"
 #include "service/session/start_up.hpp"
-#include "wire/service_messages.hpp"
+#include "wire/session/service_messages.hpp"
 
 #include <atomic>
 #include <cstdint>

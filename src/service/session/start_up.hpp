@@ -4,7 +4,7 @@
 #include <tinkxx/transport.hpp>
 
 #include "service/requests/service_request.hpp"
-#include "wire/service_messages.hpp"
+#include "wire/session/service_messages.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include <tinkxx/error.hpp>
 
-#include "wire/telemetry.hpp"
+#include "wire/session/telemetry.hpp"
 
 #include <boost/json/object.hpp>
 

@@ -3,7 +3,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/scheduler.hpp>
 
-#include "wire/telemetry.hpp"
+#include "wire/session/telemetry.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include "service/training/training_pass.hpp"
 
 #include "service/passes/combining.hpp"
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
 
 #include <algorithm>
 #include <string>

@@ -3,7 +3,7 @@
 #include "service/calls/ready_call.hpp"
 #include "service/training/training_call.hpp"
 #include "service/training/training_pass.hpp"
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
 
 #include <utility>
 

@@ -7,7 +7,7 @@
 #include "service/calls/request_call.hpp"
 #include "service/http/http_order.hpp"
 #include "service/training/model.hpp"
-#include "wire/training_run.hpp"
+#include "wire/training/training_run.hpp"
 
 #include <functional>
 #include <memory>

@@ -3,7 +3,7 @@
 #include <tinkxx/service_client.hpp>
 
 #include "support/fake_tinker.hpp"
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Integers that come from outside: what is within the range is that number, and anything else is an
 // error that names the place, the value and the range.
-#include "wire/server_requests.hpp"
+#include "wire/server/requests.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // What a server writes is what a client reads, and the other way round.
-#include "wire/sample.hpp"
-#include "wire/server_answers.hpp"
-#include "wire/server_requests.hpp"
-#include "wire/training.hpp"
+#include "wire/sampling/sample.hpp"
+#include "wire/server/answers.hpp"
+#include "wire/server/requests.hpp"
+#include "wire/training/training.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

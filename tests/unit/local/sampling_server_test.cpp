@@ -1,7 +1,7 @@
 // Samples as the server sees them: promises, polls, cancels, limits.
 #include "raw_fixture.hpp"
 
-#include "wire/sample.hpp"
+#include "wire/sampling/sample.hpp"
 
 #include <gmock/gmock.h>
 

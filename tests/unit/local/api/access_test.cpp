@@ -3,7 +3,7 @@
 #include "local/core/chaos.hpp"
 #include "unit/local/raw_fixture.hpp"
 
-#include "wire/server_requests.hpp"
+#include "wire/server/requests.hpp"
 
 #include <zstd.h>
 

@@ -1,7 +1,7 @@
 // Training requests: by number, once, and with reasons.
 #include "unit/local/raw_fixture.hpp"
 
-#include "wire/training.hpp"
+#include "wire/training/training.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 #include "service/sampling/sampler_handle.hpp"
 
-#include "wire/base64.hpp"
+#include "wire/json/base64.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

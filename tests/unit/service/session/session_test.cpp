@@ -2,7 +2,7 @@
 
 #include "service/auth/process_runner.hpp"
 #include "unit/service/session/session_fixture.hpp"
-#include "wire/base64.hpp"
+#include "wire/json/base64.hpp"
 
 #include <boost/json/parse.hpp>
 

@@ -1,0 +1,49 @@
+#include "net/dial/connecting_socket.hpp"
+
+#include "base/event_loop.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace tinkxx::net {
+
+ConnectingSocket::ConnectingSocket(base::EventLoop& loop, boost::asio::ip::tcp::endpoint const& to,
+                                   Owner& owner, std::size_t index)
+    : loop_{loop}, owner_{owner}, index_{index} {
+    socket_ = ::socket(to.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                       to.protocol().protocol());
+    if (socket_ < 0) {
+        failed_ = errno;
+    } else if (::connect(socket_, to.data(), static_cast<socklen_t>(to.size())) != 0 &&
+               errno != EINPROGRESS) {
+        failed_ = errno;
+    } else {
+        failed_ = loop_.sockets().add(socket_, *this);
+    }
+    if (failed_ != 0) loop_.sockets().again(*this);
+}
+
+ConnectingSocket::~ConnectingSocket() {
+    auto const socket = release();
+    if (socket >= 0) ::close(socket);
+}
+
+int ConnectingSocket::release() noexcept {
+    loop_.sockets().remove(socket_, *this);
+    return std::exchange(socket_, -1);
+}
+
+void ConnectingSocket::on_events(std::uint32_t events) {
+    int code = failed_;
+    if (code == 0) {
+        if (events == 0) return;
+        socklen_t size = sizeof code;
+        if (::getsockopt(socket_, SOL_SOCKET, SO_ERROR, &code, &size) != 0) code = errno;
+    }
+    owner_.on_attempt(index_, code);
+}
+
+}  // namespace tinkxx::net
