@@ -4,6 +4,7 @@
 
 #include <tinkxx/error.hpp>
 #include <tinkxx/local/home.hpp>
+#include <tinkxx/log.hpp>
 
 #include <unistd.h>
 
@@ -49,8 +50,8 @@ void print(local::HomeReport const& report, Terminal& terminal) {
     }
     for (auto const& [what, problem, done] : report.findings) {
         out << (done.empty() ? terminal.red("problem") : terminal.yellow("repaired")) << "  "
-            << what << "\n    " << problem << '\n';
-        if (!done.empty()) out << "    done: " << done << '\n';
+            << one_line(what) << "\n    " << one_line(problem) << '\n';
+        if (!done.empty()) out << "    done: " << one_line(done) << '\n';
     }
     if (report.findings.empty()) out << "everything is as a server left it\n";
 }
@@ -64,8 +65,8 @@ Exit check_home(HomeArguments const& arguments, Terminal& terminal) try {
     bool const watched = ::isatty(STDERR_FILENO) == 1;
     if (watched) {
         options.progress = [&terminal](std::string_view what, std::size_t done, std::size_t of) {
-            terminal.err() << "\rchecking " << done + 1 << " of " << of << ": " << what << "\033[K"
-                           << std::flush;
+            terminal.err() << "\rchecking " << done + 1 << " of " << of << ": " << one_line(what)
+                           << "\033[K" << std::flush;
         };
     }
     auto const report = local::check_home(folder, options);

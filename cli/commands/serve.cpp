@@ -103,8 +103,7 @@ LogSink log_to(Terminal& terminal) {
         ::gmtime_r(&seconds, &parts);
         std::string time(32, '\0');
         time.resize(std::strftime(time.data(), time.size(), "%Y-%m-%dT%H:%M:%SZ", &parts));
-        terminal.err() << (time + " " + std::string{to_string(level)} + " " + std::string{line} +
-                           "\n")
+        terminal.err() << (time + " " + std::string{to_string(level)} + " " + one_line(line) + "\n")
                        << std::flush;
     };
 }

@@ -1,7 +1,10 @@
 #include "output/terminal.hpp"
 
+#include <tinkxx/log.hpp>
+
 #include <unistd.h>
 
+#include <bit>
 #include <cstdlib>
 #include <iostream>
 
@@ -23,30 +26,38 @@ std::string Terminal::styled(std::string_view code, std::string_view text) const
 }
 
 void Terminal::complain(Trouble const& trouble) {
-    err_ << red("tinkxx: ") << bold(trouble.headline) << '\n';
-    if (!trouble.reason.empty()) err_ << "  " << trouble.reason << '\n';
-    if (!trouble.way_out.empty()) err_ << "  " << dim("try: ") << trouble.way_out << '\n';
+    err_ << red("tinkxx: ") << bold(one_line(trouble.headline)) << '\n';
+    if (!trouble.reason.empty()) err_ << "  " << one_line(trouble.reason) << '\n';
+    if (!trouble.way_out.empty()) err_ << "  " << dim("try: ") << one_line(trouble.way_out) << '\n';
     err_.flush();
 }
 
 void Terminal::warn(std::string_view text) {
-    err_ << yellow("warning: ") << text << '\n';
+    err_ << yellow("warning: ") << one_line(text) << '\n';
     err_.flush();
 }
 
 std::string json_text(std::string_view text) {
     constexpr std::string_view digits = "0123456789abcdef";
     std::string out = "\"";
-    for (char const c : text) {
-        if (c == '"' || c == '\\') {
-            (out += '\\') += c;
-        } else if (static_cast<unsigned char>(c) < 0x20) {
+    while (!text.empty()) {
+        auto const first = static_cast<unsigned char>(text[0]);
+        auto const size =
+            first < 0xc0 ? std::size_t{1} : static_cast<std::size_t>(std::countl_one(first));
+        auto character = text.substr(0, size);
+        if (first == '"' || first == '\\') {
+            (out += '\\') += character;
+        } else if (first < 0x20) {
             out += "\\u00";
-            out += digits[static_cast<unsigned char>(c) >> 4U];
-            out += digits[static_cast<unsigned char>(c) & 15U];
+            out += digits[first >> 4U];
+            out += digits[first & 15U];
+        } else if (first < 0x80 || one_line(character) == character) {
+            out += character;
         } else {
-            out += c;
+            out += "\\ufffd";  // JSON is UTF-8, and names of files need not be
+            character = text.substr(0, 1);
         }
+        text.remove_prefix(character.size());
     }
     return out += '"';
 }

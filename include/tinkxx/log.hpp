@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace tinkxx {
@@ -16,6 +17,11 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 /// Receives one line without its newline. Called on the callback executor, or on the calling
 /// thread before there is one; must not throw. Lines hold no secrets.
 using LogSink = std::function<void(LogLevel level, std::string_view line)>;
+
+/// `text` as it can be shown: line breaks become spaces; other control characters, and bytes that
+/// are not UTF-8, become `?`. Lines quote what servers, clients and files say, and none of them may
+/// write to a terminal as it likes.
+[[nodiscard]] std::string one_line(std::string_view text);
 
 /// Writes `tinkxx: warning: …` to stderr, one line each. What is used when no sink is given,
 /// for warnings and errors.

@@ -196,6 +196,20 @@ class Program(unittest.TestCase):
         self.trouble(tinkxx("serve", "--port", 0, "--home", "/proc/nothing"), "/proc/nothing", "cannot be made",
                      "another directory", "--home")
 
+    def test_shows_odd_names_in_a_home_without_obeying_them(self):
+        home = fresh("odd")
+        with serving("--home", home):
+            pass
+        odd = os.path.join(os.fsencode(home), b"checkpoints", b"\x1b[31mred\n\xff")
+        os.mkdir(odd)
+        done = tinkxx("home", "check", "--home", home)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("?[31mred ?", done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+        told = json.loads(tinkxx("home", "check", "--json", "--home", home).stdout)
+        self.assertEqual(told["findings"][0]["what"], "checkpoints/\x1b[31mred\n\ufffd")
+        self.assertTrue(os.path.isdir(odd))
+
     def test_says_that_a_folder_is_not_a_home(self):
         self.trouble(tinkxx("serve", "--port", 0, "--home", "/proc"), "/proc", "not a home", "empty directory", "--home")
 

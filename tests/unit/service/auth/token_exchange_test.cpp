@@ -1,6 +1,7 @@
 #include "service/auth/token_exchange.hpp"
 
 #include "service/auth/session_credential.hpp"
+#include "unit/service/http/scripted_credential.hpp"
 #include "unit/service/session/session_fixture.hpp"
 #include "wire/json/base64.hpp"
 
@@ -23,23 +24,6 @@ struct Waiter final : CredentialWaiter {
     int told{0};
     std::optional<Result<Credential>> credential{};
     std::function<void()> then{};
-};
-
-/// A source whose answers the test gives.
-struct RawSource final : CredentialSource {
-    std::optional<Result<Credential>> get(CredentialWaiter& who) override {
-        ++asked;
-        if (now) return *now;
-        waiter = &who;
-        return std::nullopt;
-    }
-    void forget(CredentialWaiter& who) noexcept override {
-        if (waiter == &who) waiter = nullptr;
-    }
-    std::string_view identity() const noexcept override { return "raw"; }
-    int asked{0};
-    std::optional<Result<Credential>> now{};
-    CredentialWaiter* waiter{nullptr};
 };
 
 struct TokenExchangeTest : SessionFixture {
@@ -72,7 +56,7 @@ struct TokenExchangeTest : SessionFixture {
         return ***now;
     }
 
-    std::shared_ptr<RawSource> raw{std::make_shared<RawSource>()};
+    std::shared_ptr<ScriptedCredential> raw{std::make_shared<ScriptedCredential>("raw")};
     std::shared_ptr<HttpContext> http{std::make_shared<HttpContext>(
         http_config(), runtime.core(), fake, std::make_shared<FixedCredential>("unused"))};
     std::optional<TokenExchange> exchange{};

@@ -5,6 +5,7 @@
 #include <tinkxx/testing/manual_clock.hpp>
 
 #include "service/http/standard_headers.hpp"
+#include "unit/service/http/scripted_credential.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -74,23 +75,6 @@ struct Recorder final : Observer {
     HttpEvent last{};
     std::chrono::nanoseconds last_duration{};
     std::size_t throw_at{0};
-};
-
-/// A source whose answers the test gives.
-struct ScriptedCredential final : CredentialSource {
-    std::optional<Result<Credential>> get(CredentialWaiter& who) override {
-        ++asked;
-        if (now) return *now;
-        waiter = &who;
-        return std::nullopt;
-    }
-    void forget(CredentialWaiter& who) noexcept override {
-        if (waiter == &who) waiter = nullptr;
-    }
-    std::string_view identity() const noexcept override { return "command"; }
-    int asked{0};
-    std::optional<Result<Credential>> now{};
-    CredentialWaiter* waiter{nullptr};
 };
 
 struct HttpCallTest : ::testing::Test {
