@@ -110,12 +110,15 @@ Listening listen(Server const& server, ListenOptions const& options) {
                    .header_timeout = options.header_timeout,
                    .idle_timeout = options.idle_timeout},
     };
-    auto const say = [runtime = std::weak_ptr<RuntimeCore>{on}, sink = rules.log](
-                         LogLevel level, std::string line) {
+    auto const say = [runtime = std::weak_ptr<RuntimeCore>{on}, weak = std::weak_ptr<Core>{core},
+                      own = rules.log != nullptr](LogLevel level, std::string line) {
         auto const alive = runtime.lock();
         if (!alive) return;
-        if (!sink) return alive->log(level, std::move(line));
-        alive->run_callback([sink, level, text = std::move(line)] { sink(level, text); });
+        if (!own) return alive->log(level, std::move(line));
+        auto const still = weak.lock();
+        if (!still || !still->options().log) return;  // it has stopped
+        alive->run_callback(
+            [sink = still->options().log, level, text = std::move(line)] { sink(level, text); });
     };
     listener.on_trouble = [say](std::string line) { say(LogLevel::warning, std::move(line)); };
     if (options.log_requests) {

@@ -65,8 +65,14 @@ std::shared_ptr<Handler> Server::handler() const { return shared_->core; }
 void Server::stop(std::chrono::nanoseconds limit) const {
     auto const& on = shared_->runtime;
     on->refuse_if_inherited();
-    wait_on_loop(*on, "local server: stop", limit,
-                 [core = shared_->core, limit](Task done) { core->stop(limit, std::move(done)); });
+    wait_on_loop(*on, "local server: stop", limit, [on, core = shared_->core, limit](Task done) {
+        // Where the lines of a listener are written, behind the last of them.
+        auto const told = std::make_shared<Task>(std::move(done));
+        core->stop(limit, [on, told] {
+            on->run_callback([told] { (*told)(); },
+                             [told](Error const& /*nobody runs it*/) { (*told)(); });
+        });
+    });
 }
 
 }  // namespace tinkxx::local

@@ -120,6 +120,9 @@ struct ServerOptions {
     std::uint64_t chaos_seed{0};
     /// Whether what was acknowledged survives the loss of power, or the end of the process only.
     bool survive_power_loss{true};
+    /// Receives the lines of the server and of its listeners, on the loop or on the callback
+    /// executor. Not called after `Server::stop` has returned; without a stop, until the last
+    /// handle and transport are gone and what they had begun has ended.
     LogSink log{};
 };
 

@@ -45,7 +45,7 @@ public:
 
     /// Takes no new work, and waits until what runs is done and written down, at most for `limit`.
     /// Samples that are not done by then are computed when a server is started on the same home.
-    /// Not on a thread of the runtime.
+    /// `ServerOptions::log` is not called after it has returned. Not on a thread of the runtime.
     void stop(std::chrono::nanoseconds limit = std::chrono::seconds{10}) const;
 
     /// For the library's own listener. Loop thread.

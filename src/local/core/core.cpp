@@ -421,7 +421,11 @@ public:
         }
         // All that was asked for before is committed when this is.
         core_.services_.store->write(
-            {}, [done = std::move(done_)](Result<void> const& /*all*/) mutable { done(); });
+            {}, [this, done = std::move(done_)](Result<void> const& /*all*/) mutable {
+                // Who was told that it has stopped may take away what lines are written to.
+                core_.services_.options.log = nullptr;
+                done();
+            });
     }
 
 private:
