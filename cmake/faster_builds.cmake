@@ -1,7 +1,7 @@
 # Saves the time of whoever works on tinkxx itself. Nothing here is needed, and nothing here
 # reaches a project that merely uses tinkxx: the file is read only if we are the top level.
 
-# Two jobs on two cores; fewer where memory is short, since Asio and Beast want 1 GB and more each.
+# Two jobs on two cores; fewer where memory is short, since some files want 1 GB and more each.
 cmake_host_system_information(RESULT tinkxx_cores QUERY NUMBER_OF_LOGICAL_CORES)
 cmake_host_system_information(RESULT tinkxx_megabytes QUERY TOTAL_PHYSICAL_MEMORY)
 math(EXPR tinkxx_jobs "${tinkxx_megabytes} / 1500")

@@ -22,11 +22,15 @@ namespace tinkxx::base {
                       [](char x, char y) { return ascii_lower(x) == ascii_lower(y); });
 }
 
-/// `text` without spaces and tabs at its ends.
-[[nodiscard]] constexpr std::string_view trim(std::string_view text) noexcept {
-    auto const begin = text.find_first_not_of(" \t");
+/// What `trim` takes off a text that may have several lines.
+inline constexpr std::string_view white_space{" \t\r\n"};
+
+/// `text` without spaces and tabs (or `what`) at its ends.
+[[nodiscard]] constexpr std::string_view trim(std::string_view text,
+                                              std::string_view what = " \t") noexcept {
+    auto const begin = text.find_first_not_of(what);
     if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+    return text.substr(begin, text.find_last_not_of(what) - begin + 1);
 }
 
 }  // namespace tinkxx::base

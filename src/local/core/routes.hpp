@@ -17,7 +17,7 @@ struct Parts;
 
 enum class Service : std::uint8_t {
     served,
-    refused,  ///< answered with a message that says why not
+    not_served,  ///< answered with a message that says why not
 };
 
 /// One row of the table of endpoints.

@@ -10,7 +10,7 @@ namespace tinkxx::local {
 namespace {
 
 /// A request on its way through the checks.
-struct Check {
+struct SampleCheck {
     std::string what{};
     SampleRead& read;
     BaseModel const& base;
@@ -26,7 +26,7 @@ struct Check {
     [[nodiscard]] Refused refuse(std::string const& why) const { return {400, what + why}; }
 };
 
-MaybeRefused take_prompt(Check const& check) {
+MaybeRefused take_prompt(SampleCheck const& check) {
     auto& read = check.read;
     auto const most = check.limits.prompt_tokens;
     if (read.length == 0) return check.refuse("the prompt has no tokens");
@@ -44,7 +44,7 @@ MaybeRefused take_prompt(Check const& check) {
     return {};
 }
 
-MaybeRefused take_amount(Check const& check) {
+MaybeRefused take_amount(SampleCheck const& check) {
     auto const length = check.read.length;
     auto const& options = check.read.request.options;
     auto const& params = check.read.request.params;
@@ -74,7 +74,7 @@ MaybeRefused take_amount(Check const& check) {
     return {};
 }
 
-MaybeRefused take_filter(Check const& check, std::function<std::uint64_t()> const& seed) {
+MaybeRefused take_filter(SampleCheck const& check, std::function<std::uint64_t()> const& seed) {
     auto const& params = check.read.request.params;
     if (!(params.temperature >= 0) || !std::isfinite(params.temperature)) {
         return check.refuse("temperature must be a number of at least 0");
@@ -91,7 +91,7 @@ MaybeRefused take_filter(Check const& check, std::function<std::uint64_t()> cons
     return {};
 }
 
-MaybeRefused take_stop(Check const& check) {
+MaybeRefused take_stop(SampleCheck const& check) {
     auto& ask = check.job.ask;
     auto const& stop = check.read.request.params.stop.value();
     if (!std::holds_alternative<Stop::Nowhere>(stop)) {
@@ -127,14 +127,14 @@ MaybeRefused take_stop(Check const& check) {
     return {};
 }
 
-MaybeRefused check_top(Check const& check, std::int64_t k, std::string const& name) {
+MaybeRefused check_top(SampleCheck const& check, std::int64_t k, std::string const& name) {
     if (k >= 0 && k <= check.vocabulary()) return {};
     return check.refuse(name + " is " + std::to_string(k) +
                         "; it must be from 0 to the vocabulary's " +
                         std::to_string(check.vocabulary()));
 }
 
-MaybeRefused take_logprobs(Check const& check) {
+MaybeRefused take_logprobs(SampleCheck const& check) {
     auto const& request = check.read.request;
     auto const& options = request.options;
     auto const last = check.read.length - 1;
@@ -173,7 +173,7 @@ MaybeRefused take_logprobs(Check const& check) {
 }
 
 /// What it may come to hold. No product overflows: each factor is at most 2^28.
-MaybeRefused count_bytes(Check const& check) {
+MaybeRefused count_bytes(SampleCheck const& check) {
     auto& job = check.job;
     auto const length = check.read.length;
     auto const most = check.limits.result_cells;
@@ -199,11 +199,11 @@ Outcome<std::shared_ptr<SampleJob>> prepare_sample(std::string_view operation, S
                                                    std::function<std::uint64_t()> const& seed) {
     auto job = std::make_shared<SampleJob>(SampleJob{
         .session = source.session, .base = source.base->source.name, .weights = source.weights});
-    Check const check{.what = std::string{operation} + ": ",
-                      .read = read,
-                      .base = *source.base,
-                      .limits = limits,
-                      .job = *job};
+    SampleCheck const check{.what = std::string{operation} + ": ",
+                            .read = read,
+                            .base = *source.base,
+                            .limits = limits,
+                            .job = *job};
     if (auto const no = take_prompt(check)) return *no;
     if (auto const no = take_amount(check)) return *no;
     if (auto const no = take_filter(check, seed)) return *no;

@@ -10,15 +10,13 @@
 
 namespace tinkxx::net {
 
-ConnectingSocket::ConnectingSocket(base::EventLoop& loop, boost::asio::ip::tcp::endpoint const& to,
-                                   Owner& owner, std::size_t index)
+ConnectingSocket::ConnectingSocket(base::EventLoop& loop, SocketAddress const& to, Owner& owner,
+                                   std::size_t index)
     : loop_{loop}, owner_{owner}, index_{index} {
-    socket_ = ::socket(to.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                       to.protocol().protocol());
+    socket_ = ::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
     if (socket_ < 0) {
         failed_ = errno;
-    } else if (::connect(socket_, to.data(), static_cast<socklen_t>(to.size())) != 0 &&
-               errno != EINPROGRESS) {
+    } else if (::connect(socket_, &to.get(), to.size()) != 0 && errno != EINPROGRESS) {
         failed_ = errno;
     } else {
         failed_ = loop_.sockets().add(socket_, *this);

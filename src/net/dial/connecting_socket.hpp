@@ -1,8 +1,7 @@
 #pragma once
 
 #include "base/socket_events.hpp"
-
-#include <boost/asio/ip/tcp.hpp>
+#include "net/address/ip_address.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +26,7 @@ public:
     };
 
     /// Begins. The loop and the owner outlive it; `index` is what the owner calls it.
-    ConnectingSocket(base::EventLoop& loop, boost::asio::ip::tcp::endpoint const& to, Owner& owner,
+    ConnectingSocket(base::EventLoop& loop, SocketAddress const& to, Owner& owner,
                      std::size_t index);
     ConnectingSocket(ConnectingSocket const&) = delete;
     ConnectingSocket& operator=(ConnectingSocket const&) = delete;

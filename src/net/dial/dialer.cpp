@@ -12,8 +12,6 @@
 #include "net/stream/socket_stream.hpp"
 #include "net/tls/tls.hpp"
 
-#include <boost/asio/ip/tcp.hpp>
-
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -27,9 +25,6 @@
 
 namespace tinkxx::net {
 namespace {
-
-namespace ip = boost::asio::ip;
-using ip::tcp;
 
 constexpr std::size_t most_addresses_in_message = 6;
 // A name that is unknown is asked for once more: the answer may come from a server that has just
@@ -53,13 +48,13 @@ std::span<std::string_view const> alpn_for(HttpVersion version) noexcept {
 }
 
 /// The families in turn, beginning with the one that the resolver put first (RFC 8305, 4).
-std::vector<ip::address> interleave(std::vector<ip::address> const& addresses) {
-    std::vector<ip::address> first;
-    std::vector<ip::address> second;
+std::vector<IpAddress> interleave(std::vector<IpAddress> const& addresses) {
+    std::vector<IpAddress> first;
+    std::vector<IpAddress> second;
     for (auto const& address : addresses) {
         (address.is_v6() == addresses.front().is_v6() ? first : second).push_back(address);
     }
-    std::vector<ip::address> mixed;
+    std::vector<IpAddress> mixed;
     mixed.reserve(addresses.size());
     for (std::size_t i = 0; i < std::max(first.size(), second.size()); ++i) {
         if (i < first.size()) mixed.push_back(first[i]);
@@ -88,7 +83,7 @@ struct DialerShared {
     std::optional<Proxy> proxy;
     Headers proxy_headers;
     NoProxy no_proxy;
-    std::map<std::string, std::vector<ip::address>, std::less<>> addresses;
+    std::map<std::string, std::vector<IpAddress>, std::less<>> addresses;
     /// Hosts that had an address once. That DNS denies them now is an outage, which passes.
     std::set<std::string, std::less<>> known_hosts;
     std::chrono::milliseconds attempt_delay;
@@ -110,9 +105,10 @@ DialerShared::DialerShared(base::EventLoop& loop_, NetOptions const& options, Re
                        [](char c) { return base::ascii_lower(c); });
         auto& known = addresses[name];
         for (auto const& text : list) {
-            boost::system::error_code error;
-            known.push_back(ip::make_address(text, error));
-            if (error) {
+            auto const address = IpAddress::parse(text);
+            if (address) {
+                known.push_back(*address);
+            } else {
                 std::string message{"NetOptions::resolve: '"};
                 message += text;
                 message += "' for ";
@@ -150,7 +146,7 @@ public:
 private:
     enum class Phase { connecting, proxy_tls, proxy_connect, tls };
     struct Attempt {
-        tcp::endpoint endpoint{};
+        IpAddress address{};
         std::unique_ptr<ConnectingSocket> socket{};
         int error{0};
     };
@@ -158,9 +154,12 @@ private:
     [[nodiscard]] std::string const& asked_host() const noexcept {
         return proxy_ != nullptr ? proxy_->host : origin_.host;
     }
+    [[nodiscard]] std::uint16_t asked_port() const noexcept {
+        return proxy_ != nullptr ? proxy_->port : origin_.port;
+    }
     void look_up();
     void on_answer(Resolver::Answer const& answer) override;
-    void race(std::vector<ip::address> const& addresses);
+    void race(std::vector<IpAddress> const& addresses);
     void start_attempt();
     void on_attempt(std::size_t index, int code) override;
     void fail_attempts();
@@ -219,9 +218,7 @@ void DialImpl::look_up() {
     if (auto const known = dialer_.addresses.find(host); known != dialer_.addresses.end()) {
         return race(known->second);
     }
-    boost::system::error_code not_literal;
-    auto const address = ip::make_address(host, not_literal);
-    if (!not_literal) return race({address});
+    if (auto const literal = IpAddress::parse(host)) return race({*literal});
     dialer_.resolver.look_up(host, *this);
 }
 
@@ -250,15 +247,12 @@ void DialImpl::on_answer(Resolver::Answer const& answer) {
     race(answer.addresses);
 }
 
-void DialImpl::race(std::vector<ip::address> const& addresses) {
+void DialImpl::race(std::vector<IpAddress> const& addresses) {
     if (addresses.empty()) {
         return fail(FailureKind::resolve,
                     "NetOptions::resolve has no address for '" + asked_host() + "'", true);
     }
-    auto const port = proxy_ != nullptr ? proxy_->port : origin_.port;
-    for (auto const& address : interleave(addresses)) {
-        attempts_.push_back({.endpoint = tcp::endpoint{address, port}});
-    }
+    for (auto const& address : interleave(addresses)) attempts_.push_back({.address = address});
     start_attempt();
 }
 
@@ -266,8 +260,8 @@ void DialImpl::start_attempt() {
     auto const index = started_++;
     auto& attempt = attempts_[index];
     ConnectingSocket::Owner& owner = *this;
-    attempt.socket =
-        std::make_unique<ConnectingSocket>(dialer_.loop, attempt.endpoint, owner, index);
+    attempt.socket = std::make_unique<ConnectingSocket>(
+        dialer_.loop, SocketAddress{attempt.address, asked_port()}, owner, index);
     if (started_ < attempts_.size()) {
         dialer_.loop.arm(*this, dialer_.loop.now() + dialer_.attempt_delay, Precision::exact);
     }
@@ -284,9 +278,8 @@ void DialImpl::on_attempt(std::size_t index, int code) {
         return;
     }
     dialer_.loop.disarm(*this);
-    stream_ = make_socket_stream(
-        dialer_.loop, attempt.socket->release(),
-        host_port(attempt.endpoint.address().to_string(), attempt.endpoint.port()));
+    stream_ = make_socket_stream(dialer_.loop, attempt.socket->release(),
+                                 host_port(attempt.address.text(), asked_port()));
     attempts_.clear();
     next_phase();
 }
@@ -301,14 +294,13 @@ void DialImpl::fail_attempts() {
             break;
         }
         if (i != 0) text += "; ";
-        auto const address = attempts_[i].endpoint.address().to_string();
+        auto const address = attempts_[i].address.text();
         if (address != origin_.host || proxy_ != nullptr) text += address + ": ";
         text += system_text(attempts_[i].error);
     }
     if (scarce) {
-        auto const& host = proxy_ != nullptr ? proxy_->host : origin_.host;
-        auto const port = proxy_ != nullptr ? proxy_->port : origin_.port;
-        return fail_without_descriptor("cannot connect to " + host_port(host, port) + ": " + text);
+        return fail_without_descriptor("cannot connect to " +
+                                       host_port(asked_host(), asked_port()) + ": " + text);
     }
     if (proxy_ != nullptr) return fail_proxy("cannot connect to it: " + text);
     fail(FailureKind::connect,

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -21,8 +20,6 @@
 
 namespace tinkxx::net {
 namespace {
-
-namespace ip = boost::asio::ip;
 
 /// Names that nobody will ever have (RFC 6761, 6.4): the answer is known without a network.
 bool never_exists(std::string_view host) noexcept {
@@ -54,24 +51,10 @@ Resolver::Answer look_up_now(std::string const& host) {
         return answer;
     }
     for (auto const* entry = list; entry != nullptr; entry = entry->ai_next) {
-        ip::address address;
-        if (entry->ai_family == AF_INET) {
-            sockaddr_in from{};
-            std::memcpy(&from, entry->ai_addr, sizeof from);
-            address = ip::address_v4{ntohl(from.sin_addr.s_addr)};
-        } else if (entry->ai_family == AF_INET6) {
-            sockaddr_in6 from{};
-            std::memcpy(&from, entry->ai_addr, sizeof from);
-            ip::address_v6::bytes_type bytes;
-            std::memcpy(bytes.data(), &from.sin6_addr, bytes.size());
-            address = ip::address_v6{bytes, from.sin6_scope_id};
-        } else {
-            continue;
-        }
-        if (std::find(answer.addresses.begin(), answer.addresses.end(), address) ==
-            answer.addresses.end()) {
-            answer.addresses.push_back(address);
-        }
+        auto const address = IpAddress::of(*entry->ai_addr);
+        if (!address) continue;
+        auto& found = answer.addresses;
+        if (std::ranges::find(found, *address) == found.end()) found.push_back(*address);
     }
     ::freeaddrinfo(list);
     if (answer.addresses.empty()) {

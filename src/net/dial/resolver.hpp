@@ -1,6 +1,7 @@
 #pragma once
 
-#include <boost/asio/ip/address.hpp>
+#include "net/address/ip_address.hpp"
+
 #include <boost/intrusive/list.hpp>
 
 #include <functional>
@@ -23,7 +24,7 @@ namespace tinkxx::net {
 class Resolver {
 public:
     struct Answer {
-        std::vector<boost::asio::ip::address> addresses{};
+        std::vector<IpAddress> addresses{};
         std::string error{};  ///< why there are none
         /// Those who were asked know of no such host; they may not have been reached otherwise.
         bool unknown{false};

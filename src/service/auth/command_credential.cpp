@@ -1,17 +1,13 @@
 #include "service/auth/command_credential.hpp"
 
+#include "base/ascii.hpp"
+
 #include <algorithm>
 #include <utility>
 
 namespace tinkxx::service {
 
 namespace {
-
-std::string_view trim(std::string_view text) noexcept {
-    auto const first = text.find_first_not_of(" \t\r\n");
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 ErrorDetails refused(ErrorKind kind, std::string value, std::string what) {
     ErrorDetails details;
@@ -45,7 +41,7 @@ Result<Credential> credential_of(ProcessOutcome const& outcome) {
         return refused(ErrorKind::validation, "exit status " + code,
                        "failed with exit status " + code + "; run it by hand to see why");
     }
-    auto const text = trim(outcome.output);
+    auto const text = base::trim(outcome.output, base::white_space);
     if (text.empty()) {
         return refused(ErrorKind::validation, "",
                        "printed nothing; it must print the credential to its standard output");

@@ -10,7 +10,7 @@ namespace tinkxx {
 
 namespace {
 
-[[noreturn]] void refuse(std::string field, std::string value, std::string const& rule) {
+[[noreturn]] void refuse_option(std::string field, std::string value, std::string const& rule) {
     ErrorDetails details;
     details.kind = ErrorKind::validation;
     details.category = ErrorCategory::user;
@@ -25,14 +25,14 @@ constexpr std::chrono::milliseconds longest_open = std::chrono::hours{24 * 365 *
 
 CircuitBreakerOptions checked(CircuitBreakerOptions options) {
     if (options.failure_threshold < 1) {
-        refuse("failure_threshold", std::to_string(options.failure_threshold), "1 or more");
+        refuse_option("failure_threshold", std::to_string(options.failure_threshold), "1 or more");
     }
     if (options.open_duration.count() <= 0 || options.open_duration > longest_open) {
-        refuse("open_duration", std::to_string(options.open_duration.count()) + " ms",
-               "above 0 and at most ten years");
+        refuse_option("open_duration", std::to_string(options.open_duration.count()) + " ms",
+                      "above 0 and at most ten years");
     }
     if (options.trial_calls < 1) {
-        refuse("trial_calls", std::to_string(options.trial_calls), "1 or more");
+        refuse_option("trial_calls", std::to_string(options.trial_calls), "1 or more");
     }
     if (!options.clock) options.clock = [] { return std::chrono::steady_clock::now(); };
     return options;

@@ -19,12 +19,6 @@ constexpr std::size_t message_body_bytes = 1024;
 // Larger bodies are not worth parsing for a message.
 constexpr std::size_t parsed_body_bytes = std::size_t{64} * 1024;
 
-std::string_view trim(std::string_view text) noexcept {
-    auto const first = text.find_first_not_of(" \t\r\n");
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
 std::string_view member(json::value const& body, std::string_view name) {
     auto const* object = body.if_object();
     if (object == nullptr) return {};
@@ -206,7 +200,7 @@ ErrorDetails status_error(Operation const& operation, Head const& head, std::str
     }
     if (auto const* id = head.headers.find("x-request-id")) details.request_id = *id;
 
-    auto text = scrubber.scrub(trim(body));
+    auto text = scrubber.scrub(base::trim(body, base::white_space));
     if (text.size() <= parsed_body_bytes) {
         json::error_code failed;
         auto const parsed = json::parse(text, failed);

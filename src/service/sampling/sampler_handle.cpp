@@ -17,7 +17,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t longest = std::size_t{1} << 20U;
+constexpr std::size_t longest_handle = std::size_t{1} << 20U;
 
 enum class Secrets : std::uint8_t { left_out, kept };
 
@@ -74,7 +74,7 @@ std::string encode_sampler_export(SamplerSnapshot const& snapshot) {
 }
 
 Result<SamplerSnapshot> decode_sampler_handle(std::string_view handle) {
-    if (handle.size() > longest) return refused("it is too long");
+    if (handle.size() > longest_handle) return refused("it is too long");
     auto const bytes = wire::decode_base64url(handle);
     if (!bytes) return refused("it is not base64url");
     auto const parsed = wire::parse_json("sampler handle", *bytes);

@@ -10,7 +10,7 @@ namespace tinkxx::service {
 
 namespace {
 
-constexpr std::string_view way_out = "TINKER_TELEMETRY=0 turns telemetry off";
+constexpr std::string_view how_to_stop = "TINKER_TELEMETRY=0 turns telemetry off";
 
 // What the official SDK calls API errors: the service or the way to it is in trouble.
 bool is_api_error(Error const& error) noexcept {
@@ -49,7 +49,7 @@ TelemetryQueue::Added TelemetryQueue::add(std::vector<wire::TelemetryEvent> grou
         if (warns(warned_full_, now, rules_.warning_interval)) {
             added.step.warning = "telemetry: " + events(counts_.dropped) +
                                  " dropped so far, since " + std::to_string(waiting_.size()) +
-                                 " wait to be sent; " + std::string{way_out};
+                                 " wait to be sent; " + std::string{how_to_stop};
         }
         return added;
     }
@@ -119,7 +119,7 @@ TelemetryQueue::Step TelemetryQueue::on_failure(Error const& error, TimePoint no
         } else {
             warning += " dropped";
         }
-        warning += "; " + std::string{way_out};
+        warning += "; " + std::string{how_to_stop};
     }
     Step step;
     if (again) {

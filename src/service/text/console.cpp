@@ -13,11 +13,11 @@ namespace tinkxx::console {
 namespace {
 
 // As part of an address.
-std::string quoted(std::string_view text) {
+std::string encoded(std::string_view text) {
     return boost::urls::encode(text, boost::urls::unreserved_chars);
 }
 // An id, whose colons may stay.
-std::string quoted_id(std::string_view text) {
+std::string encoded_id(std::string_view text) {
     return boost::urls::encode(text, boost::urls::unreserved_chars + ':');
 }
 
@@ -55,21 +55,21 @@ std::pair<std::string_view, std::string_view> parts(std::string_view operation,
 std::string sessions_url(std::string_view host) { return page(host, "/sessions"); }
 
 std::string session_url(std::string_view session_id, std::string_view host) {
-    return page(host, "/sessions/", quoted_id(session_id));
+    return page(host, "/sessions/", encoded_id(session_id));
 }
 
 std::string training_run_url(std::string_view model_id, std::string_view host) {
-    return page(host, "/training_runs/", quoted_id(model_id));
+    return page(host, "/training_runs/", encoded_id(model_id));
 }
 
 std::string checkpoint_url(std::string_view path, std::string_view host) {
     auto const [run, id] = parts("checkpoint_url", path);
-    return page(host, "/checkpoints/", quoted(run) + '/' + quoted(id));
+    return page(host, "/checkpoints/", encoded(run) + '/' + encoded(id));
 }
 
 std::string playground_url(std::string_view path, std::string_view host) {
     (void)parts("playground_url", path);
-    return page(host, "/playground?mode=checkpoint&checkpoint=", quoted(path));
+    return page(host, "/playground?mode=checkpoint&checkpoint=", encoded(path));
 }
 
 }  // namespace tinkxx::console

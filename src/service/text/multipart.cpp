@@ -31,7 +31,7 @@ bool is_boundary(std::string_view text) noexcept {
 }
 
 // As browsers do it: a quote or a line break cannot end the parameter.
-std::string quoted(std::string_view text) {
+std::string quoted_value(std::string_view text) {
     std::string out = "\"";
     for (char const c : text) {
         if (c == '"') {
@@ -95,13 +95,13 @@ Multipart::Encoded Multipart::encode(std::uint64_t seed) const {
     }
 
     Encoded out;
-    out.content_type = "multipart/form-data; boundary=" + quoted(boundary);
+    out.content_type = "multipart/form-data; boundary=" + quoted_value(boundary);
     if (boundary.find_first_of("'()+,/:=? ") == std::string::npos) {
         out.content_type = "multipart/form-data; boundary=" + boundary;
     }
     for (auto const& part : parts_) {
         out.body +=
-            "--" + boundary + "\r\nContent-Disposition: form-data; name=" + quoted(part.name);
+            "--" + boundary + "\r\nContent-Disposition: form-data; name=" + quoted_value(part.name);
         if (part.is_file) {
             auto headers = part.file.headers;
             if (!part.file.content_type.empty()) {
@@ -110,7 +110,7 @@ Multipart::Encoded Multipart::encode(std::uint64_t seed) const {
             if (auto const problem = service::check_headers(headers, "headers")) {
                 refuse_part(problem->field, problem->value, "cannot be sent");
             }
-            out.body += "; filename=" + quoted(part.file.name);
+            out.body += "; filename=" + quoted_value(part.file.name);
             for (auto const& [name, value] : headers) {
                 out.body.append("\r\n").append(name).append(": ").append(value);
             }

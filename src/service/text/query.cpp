@@ -17,7 +17,7 @@ namespace tinkxx::service {
 namespace {
 
 // As the official SDK prints it: shortest, with a point or an exponent.
-std::string number_text(double value) {
+std::string python_number(double value) {
     std::array<char, 32> buffer{};
     auto const magnitude = std::abs(value);
     bool const plain = value == 0 || (magnitude >= 1e-4 && magnitude < 1e16);
@@ -126,7 +126,7 @@ std::optional<std::string> text_of(QueryValue const& value) {
         std::optional<std::string> operator()(std::nullptr_t) const { return std::nullopt; }
         std::optional<std::string> operator()(bool v) const { return v ? "true" : "false"; }
         std::optional<std::string> operator()(std::int64_t v) const { return std::to_string(v); }
-        std::optional<std::string> operator()(double v) const { return number_text(v); }
+        std::optional<std::string> operator()(double v) const { return python_number(v); }
         std::optional<std::string> operator()(std::string const& v) const { return v; }
         std::optional<std::string> operator()(QueryValue::List const& v) const {
             return list_text(v);

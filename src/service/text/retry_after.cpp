@@ -1,5 +1,6 @@
 #include "service/text/retry_after.hpp"
 
+#include "base/ascii.hpp"
 #include "service/text/http_date.hpp"
 
 #include <algorithm>
@@ -11,14 +12,8 @@ namespace tinkxx::service {
 
 namespace {
 
-std::string_view trim(std::string_view text) noexcept {
-    auto const first = text.find_first_not_of(" \t");
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 std::optional<double> number(std::string_view text) noexcept {
-    text = trim(text);
+    text = base::trim(text);
     if (text.starts_with('+')) text.remove_prefix(1);
     double value = 0;
     auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -293,4 +293,15 @@ private:
     std::string* out_;
 };
 
+/// One object; `members` writes what is in it.
+template <class Fn>
+[[nodiscard]] std::string json_object(Fn members) {
+    std::string out;
+    JsonOut json{out};
+    json.open_object();
+    members(json);
+    json.close_object();
+    return out;
+}
+
 }  // namespace tinkxx::wire

@@ -19,7 +19,7 @@ using proto::Wrong;
 using protozero::pbf_reader;
 
 // Where in the answer; made to text only for an error.
-struct Place {
+struct SamplePlace {
     std::string_view member{};
     std::optional<std::size_t> index{};
     std::string_view part{};
@@ -33,7 +33,7 @@ struct Place {
     }
 };
 
-StopReason stop_reason(std::int32_t number, Place const& place) {
+StopReason stop_reason(std::int32_t number, SamplePlace const& place) {
     if (number == 0) return StopReason::stop;
     if (number == 1) return StopReason::length;
     throw Wrong{place, "stop reason " + std::to_string(number) + ", which is neither 0 nor 1"};
@@ -43,12 +43,12 @@ StopReason stop_reason(std::int32_t number, Place const& place) {
 bool is_pad(TokenLogprob const& cell) { return cell.token == 0 && cell.logprob == -99999.0F; }
 
 // A number of 32 bits.
-std::uint64_t cells_of(pbf_reader& in, Place const& place, std::string_view name) {
+std::uint64_t cells_of(pbf_reader& in, SamplePlace const& place, std::string_view name) {
     return static_cast<std::uint64_t>(
         proto::number_within(in, 0, std::numeric_limits<std::uint32_t>::max(), place, name));
 }
 
-std::optional<TopkLogprobs> topk(pbf_reader in, Place const& place) {
+std::optional<TopkLogprobs> topk(pbf_reader in, SamplePlace const& place) {
     std::string_view ids;
     std::string_view logprobs;
     std::uint64_t k = 0;
@@ -94,7 +94,7 @@ std::optional<TopkLogprobs> topk(pbf_reader in, Place const& place) {
     return rows;
 }
 
-TensorData tensor_of(DType wanted, pbf_reader in, Place const& place) {
+TensorData tensor_of(DType wanted, pbf_reader in, SamplePlace const& place) {
     auto out = proto::tensor(in, place);
     if (out.dtype() != wanted) {
         throw Wrong{place, "a tensor of " + std::string{to_string(out.dtype())} + " instead of " +
@@ -109,12 +109,14 @@ PromptAltTokens alt_tokens(pbf_reader in) {
     while (in.next()) {
         switch (in.tag_and_type()) {
             case bytes_field(1):
-                out.tokens = tensor_of(DType::int64, in.get_message(),
-                                       Place{.member = "prompt_alt_tokens", .part = "tokens"});
+                out.tokens =
+                    tensor_of(DType::int64, in.get_message(),
+                              SamplePlace{.member = "prompt_alt_tokens", .part = "tokens"});
                 break;
             case bytes_field(2):
-                out.logprobs = tensor_of(DType::float32, in.get_message(),
-                                         Place{.member = "prompt_alt_tokens", .part = "logprobs"});
+                out.logprobs =
+                    tensor_of(DType::float32, in.get_message(),
+                              SamplePlace{.member = "prompt_alt_tokens", .part = "logprobs"});
                 break;
             default:
                 in.skip();
@@ -126,7 +128,7 @@ PromptAltTokens alt_tokens(pbf_reader in) {
 SampledSequence sequence(pbf_reader in, std::size_t index) {
     SampledSequence out;
     auto const place = [index](std::string_view part) {
-        return Place{.member = "sequences", .index = index, .part = part};
+        return SamplePlace{.member = "sequences", .index = index, .part = part};
     };
     while (in.next()) {
         switch (in.tag_and_type()) {
@@ -161,7 +163,8 @@ SampleResponse response(std::string_view body) {
                 out.sequences.push_back(sequence(in.get_message(), out.sequences.size()));
                 break;
             case bytes_field(2): {
-                auto const logprobs = packed<float>(bytes(in), Place{.member = "prompt_logprobs"});
+                auto const logprobs =
+                    packed<float>(bytes(in), SamplePlace{.member = "prompt_logprobs"});
                 if (logprobs.empty()) break;
                 auto& list = out.prompt_logprobs.emplace();
                 list.reserve(logprobs.size());
@@ -172,14 +175,15 @@ SampleResponse response(std::string_view body) {
             }
             case bytes_field(3):
                 out.topk_prompt_logprobs =
-                    topk(in.get_message(), Place{.member = "topk_prompt_logprobs"});
+                    topk(in.get_message(), SamplePlace{.member = "topk_prompt_logprobs"});
                 break;
             case varint_field(4):
                 out.prompt_cache_hit_tokens = in.get_int32();
                 break;
             case bytes_field(5):
-                out.target_prompt_logprobs = tensor_of(DType::float32, in.get_message(),
-                                                       Place{.member = "target_prompt_logprobs"});
+                out.target_prompt_logprobs =
+                    tensor_of(DType::float32, in.get_message(),
+                              SamplePlace{.member = "target_prompt_logprobs"});
                 break;
             case bytes_field(6):
                 out.prompt_alt_tokens = alt_tokens(in.get_message());

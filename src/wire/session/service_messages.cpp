@@ -17,25 +17,14 @@ seconds duration_or(JsonIn const& in, std::string_view name, seconds otherwise) 
                                             most.count())};
 }
 
-// Writes one object.
-template <class Fn>
-std::string object(Fn members) {
-    std::string out;
-    JsonOut json{out};
-    json.open_object();
-    members(json);
-    json.close_object();
-    return out;
-}
-
 }  // namespace
 
 std::string encode_sdk_version(std::string_view sdk_version) {
-    return object([&](JsonOut& json) { json.member("sdk_version", sdk_version); });
+    return json_object([&](JsonOut& json) { json.member("sdk_version", sdk_version); });
 }
 
 std::string encode_client_flags(ClientFlags const& flags) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("pjwt_auth_enabled", flags.pjwt_auth_enabled);
         json.member("credential_default_source", flags.credential_default_source);
         json.member("sample_dispatch_bytes_semaphore_size",
@@ -94,7 +83,7 @@ Result<ClientFlags> decode_client_flags(std::string_view json) {
 }
 
 std::string encode_dynamic_flags(DynamicFlags const& flags) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("refresh_interval_sec", flags.refresh_interval_sec.count());
         json.member("sample_cancel_enabled", flags.sample_cancel_enabled);
         json.member("sample_cancel_max_batch_size", flags.sample_cancel_max_batch_size);
@@ -134,7 +123,7 @@ Result<std::string> decode_auth_token(std::string_view json) {
 }
 
 std::string encode_create_session(CreateSession const& request) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.key("tags");
         json.list(request.tags);
         json.key("user_metadata");
@@ -161,7 +150,7 @@ Result<SessionCreated> decode_session_created(std::string_view json) {
 }
 
 std::string encode_session_heartbeat(std::string_view session_id) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("session_id", session_id);
         json.member("type", "session_heartbeat");
     });
@@ -180,7 +169,7 @@ std::string_view to_string(FinishReason reason) noexcept {
 }
 
 std::string encode_finish(FinishReason reason, std::optional<std::string> const& detail) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.key("reason");
         json.open_object();
         json.member("type", to_string(reason));
@@ -195,7 +184,7 @@ std::string encode_finish(FinishReason reason, std::optional<std::string> const&
 }
 
 std::string encode_create_sampling_session(CreateSamplingSession const& request) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("session_id", request.session_id);
         json.member("sampling_session_seq_id", request.sampling_session_seq_id);
         json.member("base_model", request.base_model);
@@ -221,7 +210,7 @@ Result<std::string> decode_sampling_session_created(std::string_view json) {
 }
 
 std::string encode_join_sampling_session(std::string_view sampling_session_id) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("sampling_session_id", sampling_session_id);
         json.member("type", "join_sampling_session");
     });

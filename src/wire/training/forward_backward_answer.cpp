@@ -23,7 +23,7 @@ constexpr std::int64_t most_data = std::int64_t{1} << 20U;
 constexpr std::size_t most_dimensions = 16;
 
 // Where in the answer; made to text only for an error.
-struct Place {
+struct PassPlace {
     std::optional<std::size_t> record{};
     std::string_view field{};
 
@@ -47,7 +47,7 @@ struct Record {
     std::int64_t num_datums{0};
 };
 
-Batched batched(pbf_reader in, Place const& place) {
+Batched batched(pbf_reader in, PassPlace const& place) {
     Batched out;
     while (in.next()) {
         switch (in.tag_and_type()) {
@@ -99,8 +99,8 @@ Record record(pbf_reader in, std::size_t index) {
                             entry.skip();
                     }
                 }
-                out.fields[name] =
-                    batched(content.value_or(pbf_reader{}), Place{.record = index, .field = name});
+                out.fields[name] = batched(content.value_or(pbf_reader{}),
+                                           PassPlace{.record = index, .field = name});
                 break;
             }
             case varint_field(3):
@@ -114,7 +114,7 @@ Record record(pbf_reader in, std::size_t index) {
 }
 
 // The tensors of a field, one for each datum.
-std::vector<TensorData> tensors(Batched const& field, Place const& place) {
+std::vector<TensorData> tensors(Batched const& field, PassPlace const& place) {
     auto const item = proto::item_bytes(field.dtype);
     if (item == 0) {
         throw Wrong{place, "element type " + std::to_string(field.dtype) + ", which is unknown"};
@@ -167,12 +167,13 @@ std::vector<LossFnOutput> outputs(std::vector<Record> const& records) {
     std::int64_t total = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
         if (records[i].num_datums < 0 || records[i].num_datums > most_data - total) {
-            throw Wrong{Place{.record = i}, "num_datums " + std::to_string(records[i].num_datums) +
-                                                ", which cannot be"};
+            throw Wrong{
+                PassPlace{.record = i},
+                "num_datums " + std::to_string(records[i].num_datums) + ", which cannot be"};
         }
         total += records[i].num_datums;
         for (auto const& [name, field] : records[i].fields) {
-            auto more = tensors(field, Place{.record = i, .field = name});
+            auto more = tensors(field, PassPlace{.record = i, .field = name});
             auto& all = fields[name];
             all.insert(all.end(), std::make_move_iterator(more.begin()),
                        std::make_move_iterator(more.end()));
@@ -185,8 +186,8 @@ std::vector<LossFnOutput> outputs(std::vector<Record> const& records) {
     std::vector<LossFnOutput> out(count);
     for (auto& [name, all] : fields) {
         if (all.size() < count) {
-            throw Wrong{Place{.field = name}, std::to_string(all.size()) + " tensors for " +
-                                                  std::to_string(count) + " data"};
+            throw Wrong{PassPlace{.field = name}, std::to_string(all.size()) + " tensors for " +
+                                                      std::to_string(count) + " data"};
         }
         for (std::size_t i = 0; i < count; ++i) out[i].emplace(name, std::move(all[i]));
     }

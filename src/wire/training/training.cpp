@@ -8,17 +8,6 @@ namespace tinkxx::wire {
 
 namespace {
 
-// Writes one object.
-template <class Fn>
-std::string object(Fn members) {
-    std::string out;
-    JsonOut json{out};
-    json.open_object();
-    members(json);
-    json.close_object();
-    return out;
-}
-
 void metadata(JsonOut& json, std::optional<UserMetadata> const& texts) {
     if (!texts) return;
     json.key("user_metadata");
@@ -137,7 +126,7 @@ ErrorDetails incomplete(std::string_view operation, std::string_view field,
 }  // namespace
 
 std::string encode_create_model(CreateModel const& request, Members members) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("session_id", request.session_id);
         json.member("model_seq_id", request.model_seq_id);
         json.member("base_model", request.base_model);
@@ -163,7 +152,7 @@ Result<std::string> decode_model_created(std::string_view json) {
 }
 
 std::string encode_get_info(std::string_view model_id) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("model_id", model_id);
         json.member("type", "get_info");
     });
@@ -193,7 +182,7 @@ Result<ModelInfo> decode_model_info(std::string_view json) {
 }
 
 std::string encode_unload_model(std::string_view model_id) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("model_id", model_id);
         json.member("type", "unload_model");
     });
@@ -204,7 +193,7 @@ Result<std::string> decode_model_unloaded(std::string_view json) {
 }
 
 std::string encode_optim_step(OptimStep const& request) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         std::visit([&json](auto const& params) { write_params(json, params); }, request.params);
         json.member("model_id", request.model_id);
         json.member("seq_id", request.seq_id);
@@ -221,7 +210,7 @@ Result<OptimStepResult> decode_optim_step(std::string_view json) {
 }
 
 std::string encode_save_weights(SaveWeights const& request, Members members) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("model_id", request.model_id);
         json.member("path", request.name);
         json.member("seq_id", request.seq_id);
@@ -248,7 +237,7 @@ Result<SaveResult> decode_weights_saved(std::string_view json) {
 }
 
 std::string encode_save_weights_for_sampler(SaveWeightsForSampler const& request, Members members) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("model_id", request.model_id);
         json.member("path", request.name);
         json.member("sampling_session_seq_id", request.sampling_session_seq_id);
@@ -276,7 +265,7 @@ Result<SavedForSampler> decode_saved_for_sampler(std::string_view json) {
 }
 
 std::string encode_save_weights_external(SaveWeightsExternal const& request) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("model_id", request.model_id);
         json.member("path", request.name);
         json.member("seq_id", request.seq_id);
@@ -309,7 +298,7 @@ Result<SaveResult> decode_saved_external(std::string_view json) {
 }
 
 std::string encode_load_weights(LoadWeights const& request, Members members) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("model_id", request.model_id);
         json.member("seq_id", request.seq_id);
         json.member("session_id", request.session_id);
@@ -338,7 +327,7 @@ Result<LoadResult> decode_weights_loaded(std::string_view json) {
 }
 
 std::string encode_weights_info(std::string_view tinker_path) {
-    return object([&](JsonOut& json) { json.member("tinker_path", tinker_path); });
+    return json_object([&](JsonOut& json) { json.member("tinker_path", tinker_path); });
 }
 
 static void read(JsonIn const& in, WeightsInfo& out) {
@@ -356,7 +345,7 @@ Result<WeightsInfo> decode_weights_info(std::string_view json) {
 }
 
 std::string encode_copy_weights(CopyWeights const& request) {
-    return object([&](JsonOut& json) {
+    return json_object([&](JsonOut& json) {
         json.member("source_path", request.source_path);
         json.member("destination_project_id", request.destination_project_id);
         json.member("ttl_seconds", request.ttl_seconds);

@@ -124,7 +124,7 @@ TEST_F(EveryRoute, AnswersWithAReasonWhateverItIsSent) {
                 EXPECT_FALSE(detail(response).empty()) << path;
                 EXPECT_TRUE(response.headers.contains("Content-Length")) << path;
             }
-            if (route.service == Service::refused &&
+            if (route.service == Service::not_served &&
                 route.path.find("trace") == std::string::npos) {
                 EXPECT_EQ(response.status, 404);
                 EXPECT_THAT(detail(response), HasSubstr("not served by a local server"));

@@ -23,7 +23,6 @@ using test::ScriptServer;
 using test::Wire;
 using Status = IoResult::Status;
 using namespace std::chrono_literals;
-namespace ip = boost::asio::ip;
 
 TEST_F(DialerTest, ConnectsToAnAddress) {
     ScriptServer server{echo};
@@ -104,7 +103,7 @@ TEST_F(DialerTest, ANameThatIsFoundTheSecondTimeIsUsed) {
     std::atomic<int> asked{0};
     Dialer dialer{loop_, {}, [&](std::string const&) {
                       if (++asked == 1) return Resolver::Answer{.error = "no", .unknown = true};
-                      return Resolver::Answer{.addresses = {ip::make_address("127.0.0.1")}};
+                      return Resolver::Answer{.addresses = {*IpAddress::parse("127.0.0.1")}};
                   }};
     expect_echo(*dial(dialer, plain("h", server.port())));
 }
@@ -126,7 +125,7 @@ TEST_F(DialerTest, ANameThatWasKnownOnceMayComeBack) {
     std::atomic<bool> known{true};
     Dialer dialer{loop_, {}, [&](std::string const&) {
                       if (known) {
-                          return Resolver::Answer{.addresses = {ip::make_address("127.0.0.1")}};
+                          return Resolver::Answer{.addresses = {*IpAddress::parse("127.0.0.1")}};
                       }
                       return Resolver::Answer{.error = "nobody knows it", .unknown = true};
                   }};

@@ -129,8 +129,8 @@ struct World {
     base::EventLoop loop{1};
 };
 
-struct Connection {
-    explicit Connection(World& world)
+struct Handshaken {
+    explicit Handshaken(World& world)
         : server{world.server_context.get()},
           stream{world.context->wrap(world.loop, std::make_unique<PipeStream>(pipe),
                                      {.host = "localhost", .port = 443})} {
@@ -172,7 +172,7 @@ TEST(TlsInMemory, ReportsExactlyTheBytesThatWentOutWhateverBlocks) {
     for (unsigned seed = 0; seed < 40; ++seed) {
         SCOPED_TRACE(seed);
         Dice dice{seed};
-        Connection connection{world};
+        Handshaken connection{world};
         auto const text = patterned(1 + dice.below(120000));
         std::size_t at = 0;
         std::size_t held = 0;  // must be offered again
@@ -212,7 +212,7 @@ TEST(TlsInMemory, ReadsRightHoweverTheWireIsCut) {
     for (unsigned seed = 0; seed < 40; ++seed) {
         SCOPED_TRACE(seed);
         Dice dice{seed};
-        Connection connection{world};
+        Handshaken connection{world};
         auto const text = patterned(1 + dice.below(100000));
         for (std::size_t at = 0; at < text.size();) {
             auto const size = std::min(text.size() - at, dice.one_of({1, 100, 5000, 16384}));
@@ -240,7 +240,7 @@ TEST(TlsInMemory, ReadsRightHoweverTheWireIsCut) {
 
 TEST(TlsInMemory, FillsTheBufferFromManyRecordsWithOneReadBelow) {
     World world;
-    Connection connection{world};
+    Handshaken connection{world};
     auto const text = patterned(1000);
     for (std::size_t at = 0; at < text.size(); at += 100)
         connection.server.send(text.substr(at, 100));
@@ -255,7 +255,7 @@ TEST(TlsInMemory, FillsTheBufferFromManyRecordsWithOneReadBelow) {
 
 TEST(TlsInMemory, WritesFullRecordsWithoutGaps) {
     World world;
-    Connection connection{world};
+    Handshaken connection{world};
     auto text = patterned(50000);
     std::vector<iovec> const pieces{{.iov_base = text.data(), .iov_len = 300},
                                     {.iov_base = text.data() + 300, .iov_len = 49000},
@@ -268,7 +268,7 @@ TEST(TlsInMemory, WritesFullRecordsWithoutGaps) {
 
 TEST(TlsInMemory, AnswersAKeyUpdateAndWaitsForRoomToDoSo) {
     World world;
-    Connection connection{world};
+    Handshaken connection{world};
     std::array<char, 100> buffer{};
     (void)connection.stream->read(buffer);  // tickets
     ASSERT_EQ(::SSL_key_update(connection.server.native(), SSL_KEY_UPDATE_REQUESTED), 1);
@@ -294,7 +294,7 @@ TEST(TlsInMemory, AnswersAKeyUpdateAndWaitsForRoomToDoSo) {
 
 TEST(TlsInMemory, PassesOnWhyTheStreamBelowBroke) {
     World world;
-    Connection connection{world};
+    Handshaken connection{world};
     connection.pipe.broken = true;
     std::array<char, 100> buffer{};
     connection.pipe.incoming.clear();
@@ -304,7 +304,7 @@ TEST(TlsInMemory, PassesOnWhyTheStreamBelowBroke) {
 
 TEST(TlsInMemory, StillReadsTheAnswerOfAPeerThatStoppedListening) {
     World world;
-    Connection connection{world};
+    Handshaken connection{world};
     connection.server.send("413 too large");
     connection.server.exchange(connection.pipe);
     connection.pipe.broken = true;
@@ -321,7 +321,7 @@ TEST(TlsInMemory, SurvivesGarbage) {
     World world;
     for (unsigned seed = 0; seed < 40; ++seed) {
         Dice dice{seed};
-        Connection connection{world};
+        Handshaken connection{world};
         std::string garbage(dice.below(300), '\0');
         for (auto& c : garbage) c = static_cast<char>(dice.below(256));
         connection.pipe.incoming += garbage;

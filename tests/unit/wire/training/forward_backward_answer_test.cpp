@@ -44,7 +44,7 @@ private:
 };
 
 template <class T>
-std::string packed(std::vector<T> const& numbers) {
+std::string packed_numbers(std::vector<T> const& numbers) {
     return {reinterpret_cast<char const*>(numbers.data()), numbers.size() * sizeof(T)};
 }
 
@@ -56,14 +56,15 @@ struct Field {
 
     [[nodiscard]] std::string entry(std::string_view name) const {
         Message tensor;
-        tensor.bytes(1, data).bytes(2, packed(offsets)).number(3, dtype);
+        tensor.bytes(1, data).bytes(2, packed_numbers(offsets)).number(3, dtype);
         for (auto const dimension : trailing) tensor.number(4, dimension);
         return Message{}.bytes(1, name).bytes(2, tensor);
     }
 };
 Field floats(Floats const& numbers, Integers offsets, Integers trailing = {}) {
-    return {
-        .data = packed(numbers), .offsets = std::move(offsets), .trailing = std::move(trailing)};
+    return {.data = packed_numbers(numbers),
+            .offsets = std::move(offsets),
+            .trailing = std::move(trailing)};
 }
 
 std::string answer(std::vector<std::string> const& records, std::string_view type = "T") {
@@ -101,15 +102,17 @@ TEST(ForwardBackwardAnswer, IsReadFromTheProtobufOfTheService) {  // R-WIRE-05, 
 }
 
 TEST(ForwardBackwardAnswer, WidensIntegersAndHalfFloats) {  // R-WIRE-05
-    Field narrow{.data = packed(std::vector<std::int32_t>{1, -2}), .offsets = {0, 8}, .dtype = 3};
+    Field narrow{
+        .data = packed_numbers(std::vector<std::int32_t>{1, -2}), .offsets = {0, 8}, .dtype = 3};
     EXPECT_EQ(decode(one_record(narrow)).value().loss_fn_outputs[0].at("x"),
               (TensorData{.data = Integers{1, -2}, .shape = {{2}}}));
-    Field half{.data = packed(std::vector<std::uint16_t>{0x3f80, 0xbf00, 0x4049}),
+    Field half{.data = packed_numbers(std::vector<std::uint16_t>{0x3f80, 0xbf00, 0x4049}),
                .offsets = {0, 6},
                .dtype = 4};
     EXPECT_EQ(decode(one_record(half)).value().loss_fn_outputs[0].at("x"),
               (TensorData{.data = Floats{1, -0.5F, 3.140625F}, .shape = {{3}}}));
-    Field wide{.data = packed(Integers{std::int64_t{1} << 62U}), .offsets = {0, 8}, .dtype = 2};
+    Field wide{
+        .data = packed_numbers(Integers{std::int64_t{1} << 62U}), .offsets = {0, 8}, .dtype = 2};
     EXPECT_EQ(decode(one_record(wide)).value().loss_fn_outputs[0].at("x"),
               (TensorData{.data = Integers{std::int64_t{1} << 62U}, .shape = {{1}}}));
 }
@@ -126,7 +129,7 @@ TEST(ForwardBackwardAnswer, RecordsFollowEachOther) {  // R-WIRE-05
     auto const record = [](Field const& field, std::int64_t count) {
         return std::string{Message{}.bytes(2, field.entry("x")).number(3, count)};
     };
-    Field const ints{.data = packed(Integers{3, 4}), .offsets = {0, 16}, .dtype = 2};
+    Field const ints{.data = packed_numbers(Integers{3, 4}), .offsets = {0, 16}, .dtype = 2};
     auto const read =
         decode(answer({record(floats({1, 2}, {0, 4, 8}), 2), record(ints, 1)})).value();
     ASSERT_EQ(read.loss_fn_outputs.size(), 3U);

@@ -12,7 +12,7 @@ static void read(JsonIn const& in, Holder& out) { out.tensor = in.required<Tenso
 
 namespace {
 
-Result<Holder> decode(std::string_view tensor) {
+Result<Holder> decode_tensor(std::string_view tensor) {
     return decode_json<Holder>("t", R"({"tensor": )" + std::string{tensor} + "}");
 }
 
@@ -40,13 +40,13 @@ TEST(Tensor, GoesRound) {  // R-WIRE-02, R-TEST-03
     EXPECT_TRUE(rc::check([](std::vector<std::int64_t> const& ints) {
         TensorData const tensor{.data = ints,
                                 .shape = {{1, static_cast<std::int64_t>(ints.size())}}};
-        RC_ASSERT(decode(encode(tensor)).value().tensor == tensor);
+        RC_ASSERT(decode_tensor(encode(tensor)).value().tensor == tensor);
     }));
     TensorData const sparse{.data = std::vector<float>{1, 2, 3},
                             .shape = {{3, 4}},
                             .sparse_crow_indices = {{0, 2, 2, 3}},
                             .sparse_col_indices = {{0, 3, 1}}};
-    EXPECT_EQ(decode(encode(sparse)).value().tensor, sparse);
+    EXPECT_EQ(decode_tensor(encode(sparse)).value().tensor, sparse);
 }
 
 TEST(Tensor, RefusesPartsThatDoNotFit) {  // R-WIRE-05
@@ -73,7 +73,7 @@ TEST(Tensor, RefusesPartsThatDoNotFit) {  // R-WIRE-05
             R"({"data": [], "dtype": "int64", "shape": [-1, 1], "sparse_crow_indices": [], "sparse_col_indices": []})",
             R"({"data": [], "dtype": "int64", "shape": [9223372036854775807, 1], "sparse_crow_indices": [], "sparse_col_indices": []})",
         }) {
-        auto const result = decode(json);
+        auto const result = decode_tensor(json);
         ASSERT_FALSE(result.has_value()) << json;
         EXPECT_TRUE(result.error().field().starts_with("/tensor")) << result.error().what();
     }
