@@ -11,21 +11,22 @@
 
 namespace tinkxx {
 
-/// How one call is made. Every field has a working default.
+/// Options of one call. Every field has a working default.
 struct CallOptions {
-    /// For samples, in place of the sampler's settings.
+    /// Overrides the sampler's retry settings. For samples only.
     RetryOverrides retry{};
-    /// Refuses the call for a while once too many in a row have failed; a sample's is in place of
-    /// the sampler's. Every failed request counts, also those that are repeated. Empty: none.
+    /// Refuses the call for a while after too many consecutive failures; for a sample, it replaces
+    /// the sampler's breaker. Every failed request counts, including those that are retried. Empty:
+    /// none.
     std::optional<CircuitBreaker> circuit_breaker{};
-    /// The call fails with `TimeoutError` after so long, wherever it stands. 0: the client's
-    /// `ClientOptions::deadline`, which is none unless set.
+    /// The call fails with `TimeoutError` after this time, whatever its stage. 0: the client's
+    /// `ClientOptions::deadline`.
     std::chrono::milliseconds deadline{0};
-    /// Told what the service says about its queue, on the callback executor.
+    /// Called on the callback executor when the service reports on its queue.
     std::vector<QueueStateHandler> on_queue_state{};
-    /// Whether the sampler's own warnings about its queue are logged for this call too.
+    /// Whether the sampler logs warnings about the queue for this call.
     bool queue_warnings{true};
-    /// Given to observers; wins over the client's.
+    /// Passed to observers; overrides the client's entries.
     Metadata metadata{};
 };
 

@@ -20,46 +20,47 @@ namespace tinkxx {
 enum class CircuitState : std::uint8_t {
     closed,     ///< calls are made
     open,       ///< calls are refused
-    half_open,  ///< a few calls are made on trial
+    half_open,  ///< a few trial calls are made
 };
 
 [[nodiscard]] std::string_view to_string(CircuitState state) noexcept;
 
-/// Whether an error tells of trouble that sparing the service can cure: no connection, no answer
-/// in time, or a status of 408, 429 or from 500; never an error that is the user's.
+/// Whether an error indicates an overloaded or failing service: no connection, no answer in time,
+/// or a status of 408, 429 or at least 500. User errors never count.
 [[nodiscard]] bool is_service_trouble(Error const& error) noexcept;
 
 /// When a `CircuitBreaker` opens and closes. Every field has a working default.
 struct CircuitBreakerOptions {
-    /// Failures in a row that open it.
+    /// The number of consecutive failures that opens the breaker.
     int failure_threshold{5};
-    /// How long it refuses calls before it tries one.
+    /// How long calls are refused before a trial call is made.
     std::chrono::milliseconds open_duration{std::chrono::seconds{30}};
-    /// Calls that are let through on trial at a time.
+    /// The number of concurrent trial calls.
     int trial_calls{1};
-    /// Which errors are failures; all others count as successes. Empty: `is_service_trouble`.
-    /// Called on the thread that reports the outcome; if it throws, the error is a failure.
+    /// Decides which errors are failures; all others count as successes. Empty:
+    /// `is_service_trouble`. Called on the thread that reports the outcome. If it throws, the error
+    /// counts as a failure.
     std::function<bool(Error const&)> is_failure{};
-    /// Tells the time; called on any thread. Empty: the steady clock.
+    /// The clock; called on any thread. Empty: the steady clock.
     std::function<TimePoint()> clock{};
 };
 
-/// Where a breaker stands.
+/// The state of a breaker.
 struct CircuitStatus {
     CircuitState state{CircuitState::closed};
-    /// Failures in a row, while closed.
+    /// Consecutive failures, while closed.
     int failures{0};
     /// Trial calls under way, while half-open.
     int trials{0};
-    /// While open: how long it stays so.
+    /// While open: the time until a trial call is allowed.
     std::chrono::nanoseconds open_for{0};
 
     bool operator==(CircuitStatus const&) const = default;
 };
 
-/// Refuses calls for a while once too many in a row have failed, so that a service in trouble is
-/// spared and callers learn of it at once. Closed, it lets every call through; open, none; after
-/// `open_duration` a trial decides: success closes it, failure opens it again.
+/// Refuses calls for a while after too many consecutive failures, so that a failing service is not
+/// called and callers fail fast. A closed breaker lets every call through, an open one none. After
+/// `open_duration`, trial calls decide: success closes the breaker, failure opens it again.
 ///
 ///     if (auto permit = breaker.admit()) {
 ///         auto result = pending.result();
@@ -69,8 +70,8 @@ struct CircuitStatus {
 /// A cheap handle: copies share one state. Every member may be called from any thread.
 class CircuitBreaker {
 public:
-    /// Leave to make one call. Report how it ended, once; a permit that goes away without a report
-    /// counts as if the call had never been made. May outlive the breaker.
+    /// Permission to make one call. Report its outcome once. A permit that is destroyed without a
+    /// report counts as if the call had not been made. May outlive the breaker.
     class Permit {
     public:
         Permit(Permit&& other) noexcept;
@@ -95,12 +96,12 @@ public:
     explicit CircuitBreaker(std::string name);
     CircuitBreaker(std::string name, CircuitBreakerOptions options);
 
-    /// Leave to make a call, or an error of kind `circuit_open` that says when to ask again.
-    /// A trial call counts from here on, not from its end.
+    /// Permission to make a call, or an error of kind `circuit_open` that says when to try again. A
+    /// trial call counts from this moment, not from its end.
     [[nodiscard]] Result<Permit> admit();
 
-    /// Makes a call that returns a `Result`, if it is let through, and takes note of how it ends.
-    /// What it throws passes through; an `Error` counts as one that was returned.
+    /// Makes a call that returns a `Result`, if the breaker allows it, and records its outcome.
+    /// Exceptions are passed on; an `Error` counts as if it had been returned.
     template <class Fn>
     std::invoke_result_t<Fn&> call(Fn fn) {
         auto permit = admit();
@@ -133,23 +134,24 @@ private:
 class CircuitBreakers {
 public:
     CircuitBreakers();
-    /// For breakers that are made without options of their own.
+    /// The options of breakers that are created without options of their own.
     explicit CircuitBreakers(CircuitBreakerOptions defaults);
     ~CircuitBreakers();
     CircuitBreakers(CircuitBreakers const&) = delete;
     CircuitBreakers& operator=(CircuitBreakers const&) = delete;
 
-    /// The breaker of that name, which is made if there is none.
+    /// The breaker with this name, which is created if there is none.
     [[nodiscard]] CircuitBreaker get(std::string_view name);
-    /// As above; the options are used only if it is made.
+    /// As above; the options are used only if it is created.
     [[nodiscard]] CircuitBreaker get(std::string_view name, CircuitBreakerOptions options);
-    /// The breaker of that name, if there is one.
+    /// The breaker with this name, if there is one.
     [[nodiscard]] std::optional<CircuitBreaker> find(std::string_view name) const;
-    /// Its state; closed for a name that is not known, since nothing would be refused.
+    /// The state of the breaker with this name; closed if there is none.
     [[nodiscard]] CircuitState state(std::string_view name) const;
-    /// Closes the breaker of that name. False if there is none.
+    /// Closes the breaker with this name. Returns false if there is none.
     bool reset(std::string_view name);
-    /// Forgets the breaker of that name; those who hold it keep it. False if there is none.
+    /// Removes the breaker with this name; existing handles stay valid. Returns false if there is
+    /// none.
     bool remove(std::string_view name);
     /// All names with their states, sorted by name.
     [[nodiscard]] std::vector<std::pair<std::string, CircuitState>> list() const;

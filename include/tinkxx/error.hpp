@@ -12,15 +12,15 @@
 
 namespace tinkxx {
 
-/// What went wrong, coarsely. Each kind has one exception class below.
+/// The kind of an error. Each kind has one exception class below.
 enum class ErrorKind : std::uint8_t {
-    validation,      ///< a bad argument, option or reply; `field()` and `value()` say which
+    validation,      ///< a bad argument, option or reply; see `field()` and `value()`
     connection,      ///< no usable answer came
     timeout,         ///< no answer in time; `TimeoutError` is a `ConnectionError`
     status,          ///< the server answered with an HTTP error
     billing,         ///< the server answered 402; `BillingError` is a `StatusError`
     request_failed,  ///< the server accepted the request and then reported its failure
-    promise_lost,    ///< the server forgot an accepted request (410); asking anew may help
+    promise_lost,    ///< the server lost a request that it had accepted (410)
     cancelled,       ///< cancelled by the caller, or its client or runtime went away
     circuit_open,    ///< refused locally by a circuit breaker
     closed,          ///< the client was closed before the call
@@ -28,7 +28,7 @@ enum class ErrorKind : std::uint8_t {
     callback,        ///< a user's callback threw; `exception()` holds what it threw
 };
 
-/// Who can mend it, as the service words it.
+/// Whose fault the failure is, as reported by the service.
 enum class ErrorCategory : std::uint8_t { unknown, user, server };
 
 /// Why a retry loop ended without success.
@@ -37,7 +37,7 @@ enum class RetryEnd : std::uint8_t {
     permanent,       ///< repeating cannot help
     attempts_spent,  ///< the allowed attempts were used up
     not_repeatable,  ///< repeating might apply the call twice
-    cancelled,       ///< somebody cancelled
+    cancelled,       ///< the call was cancelled
 };
 
 [[nodiscard]] std::string_view to_string(ErrorKind kind) noexcept;
@@ -46,10 +46,10 @@ enum class RetryEnd : std::uint8_t {
 
 class Error;
 
-/// Everything an `Error` carries. Only members that fit its kind are set.
+/// The contents of an `Error`. Only members that apply to its kind are set.
 struct ErrorDetails {
     ErrorKind kind{ErrorKind::usage};
-    /// Operation, cause and way out, in that order. Never holds a secret.
+    /// `operation: what is wrong; what to do`. Never contains a secret.
     std::string message{};
     bool retryable{false};
     std::optional<int> http_status{};
@@ -75,14 +75,14 @@ struct ErrorDetails {
     std::vector<std::pair<std::string, std::string>> request_headers{};
 };
 
-/// Root of everything tinkxx throws. Read what to do next from the members; catch a subclass
-/// only where the code path really differs.
+/// The base class of everything that tinkxx throws. Its members say what to do next; catch a
+/// derived class only where the code path really differs.
 ///
 /// A value: copying never throws and copies may cross threads.
 class Error : public std::exception {
 public:
     explicit Error(ErrorDetails details);
-    /// As another error, without a copy of its details; `details` must not be null.
+    /// Shares the details of another error; `details` must not be null.
     explicit Error(std::shared_ptr<ErrorDetails const> details) noexcept
         : details_{std::move(details)} {}
 
@@ -106,10 +106,10 @@ public:
     [[nodiscard]] Error const* cause() const noexcept { return details_->cause.get(); }
     [[nodiscard]] std::exception_ptr exception() const noexcept { return details_->exception; }
     [[nodiscard]] RetryEnd stopped() const noexcept { return details_->stopped; }
-    /// All of it, for code that passes errors on.
+    /// The complete contents, for code that passes errors on.
     [[nodiscard]] ErrorDetails const& details() const noexcept { return *details_; }
 
-    /// Throws this error as the class that belongs to its kind.
+    /// Throws this error as the class of its kind.
     [[noreturn]] void raise() const;
 
 private:

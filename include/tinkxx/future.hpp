@@ -23,22 +23,22 @@ namespace tinkxx {
 /// The pending result of a call that is already on its way.
 ///
 /// Move-only and one-shot, like `std::future`: `get`, `result`, `then`, `then_result`, `share`
-/// and `co_await` each consume it, and `UsageError` meets who uses it again. Dropping it abandons
-/// the result; it does not recall the request: `cancel` does.
+/// and `co_await` each consume it; using it again throws `UsageError`. Dropping a future abandons
+/// its result but does not stop the request; `cancel` does.
 ///
-/// Any thread, but one at a time per object; only `cancel` may be called while another thread
-/// waits in `get`, `result`, `wait` or `wait_for`. Waiting for a pending future on a thread of
-/// its runtime or inside one of its callbacks is refused with `UsageError` (R-CONV-03); on a
-/// runtime without threads, waiting runs its loop.
+/// Threads: one thread at a time may use a future; only `cancel` may be called while another
+/// thread waits in `get`, `result`, `wait` or `wait_for`. Waiting for a pending future on a thread
+/// of its runtime, or inside one of its callbacks, throws `UsageError`, since it would deadlock. On
+/// a runtime without threads, waiting runs the loop.
 ///
 /// Continuations run on the callback executor of the runtime that the future belongs to. A future
-/// that belongs to none (`make_ready_future`, a `Promise` made without one) runs them at once, on
-/// the thread that completes it or attaches them.
+/// that belongs to no runtime (`make_ready_future`, or a `Promise` without one) runs them at once,
+/// on the thread that completes it or that attaches them.
 ///
-/// Also a coroutine return type. The coroutine runs at once, on its caller's thread, up to its
-/// first pending `co_await`, and belongs to the runtime of the first future that it awaits. With
-/// g++ 12, start a call and await it in two statements: it miscompiles some temporaries that
-/// share a full expression with `co_await`.
+/// A future can also be the return type of a coroutine. The coroutine starts on its caller's
+/// thread, runs up to its first pending `co_await`, and belongs to the runtime of the first future
+/// that it awaits. With g++ 12, start a call in one statement and await it in the next: that
+/// compiler miscompiles some temporaries in a full expression that contains `co_await`.
 template <class T>
 class [[nodiscard]] Future {
 public:
@@ -46,7 +46,7 @@ public:
     using value_type = T;
     using promise_type = detail::CoroutinePromise<T>;
 
-    /// Empty: everything but `valid` and `cancel` is refused.
+    /// An empty future: every member except `valid` and `cancel` throws `UsageError`.
     Future() noexcept = default;
     Future(Future&&) noexcept = default;
     Future& operator=(Future&&) noexcept = default;
@@ -54,12 +54,12 @@ public:
     Future& operator=(Future const&) = delete;
     ~Future() = default;
 
-    /// Whether there is a result to come or to take.
+    /// True until the result has been consumed; false for an empty future.
     [[nodiscard]] bool valid() const noexcept { return state_ != nullptr && !consumed_; }
     /// Whether `get` would not block.
     [[nodiscard]] bool ready() const { return checked().ready(); }
 
-    /// Blocks for the value; throws the `Error` the call ended in.
+    /// Blocks until the call has ended. Returns the value, or throws the `Error`.
     T get() {
         if (auto const how = checked().wait(std::nullopt); how != detail::Waited::ready) {
             detail::StateBase::refuse(how, {});
@@ -87,7 +87,7 @@ public:
             return Result<T>{std::move(state.value())};
         }
     }
-    /// Blocks until `get` would not. Consumes nothing.
+    /// Blocks until the call has ended. Consumes nothing.
     void wait() const {
         if (auto const how = checked().wait(std::nullopt); how != detail::Waited::ready) {
             detail::StateBase::refuse(how, {});
@@ -99,9 +99,10 @@ public:
     }
 
     /// Runs `fn(T)` (`fn()` for void) on the runtime's callback executor, never on this stack.
-    /// Errors pass it by. If `fn` returns a `Future`, the result is flattened. What it throws
-    /// becomes `ErrorKind::callback`, but an `Error` stays what it is. Cancelling the new future
-    /// cancels this one, or the one that `fn` returned.
+    /// If the call fails, `fn` is not called and the new future fails with the same error. If `fn`
+    /// returns a `Future`, the result is flattened. An exception from `fn` becomes a
+    /// `CallbackError`; an `Error` is passed on unchanged. Cancelling the new future cancels this
+    /// one, or the one that `fn` returned.
     template <class Fn>
         requires(detail::takes<Fn, T>)
     auto then(Fn fn) -> Future<detail::Continued<Fn, T>> {
@@ -109,10 +110,10 @@ public:
         using Kind = detail::Then<T, Fn, U, detail::Sharing::exclusive>;
         return detail::chain<Kind, U>(take(), std::move(fn), detail::Sharing::exclusive);
     }
-    /// As `then`, but `fn(Result<T>)` gets errors too, and is called even if the new future was
-    /// cancelled or the runtime was shut down. In the latter case there is no executor any more: it
-    /// is called on the thread that ends the call or shuts down, and must be quick. Only a process
-    /// that ends calls it no more.
+    /// As `then`, but `fn(Result<T>)` also receives errors, and is called even if the new future
+    /// was cancelled or the runtime was shut down. After a shutdown there is no executor, so `fn`
+    /// runs on the thread that ends the call or shuts the runtime down, and must return quickly. It
+    /// is not called if the process exits first.
     template <class Fn>
         requires std::invocable<Fn, Result<T>>
     auto then_result(Fn fn) -> Future<detail::Unwrapped<Fn, Result<T>>> {
@@ -120,17 +121,17 @@ public:
         using Kind = detail::ThenResult<T, Fn, U>;
         return detail::chain<Kind, U>(take(), std::move(fn), detail::Sharing::exclusive);
     }
-    /// A copyable handle whose reads can be repeated.
+    /// Turns this future into a copyable one that can be read repeatedly.
     SharedFuture<T> share() { return SharedFuture<T>{take()}; }
 
     /// Stops waiting, polling and retrying: a pending future completes at once with
-    /// `ErrorKind::cancelled`. Any thread, any number of times; without effect on one that is
-    /// complete or empty.
+    /// `ErrorKind::cancelled`. May be called from any thread and repeatedly; has no effect on a
+    /// future that is complete or empty.
     void cancel() noexcept {
         if (auto const state = state_) state->cancel();
     }
 
-    /// Resumes on the runtime's callback executor; does not suspend for a future that is ready.
+    /// Resumes on the runtime's callback executor. Does not suspend if the future is ready.
     [[nodiscard]] auto operator co_await() noexcept {
         return detail::Awaiter<T, detail::Sharing::exclusive>{valid() ? std::move(state_)
                                                                       : nullptr};
@@ -163,8 +164,8 @@ private:
     bool consumed_{false};
 };
 
-/// A future whose result can be read many times, from many copies. Waits, refusals and threads
-/// are those of `Future`; every member may be called from any thread at once.
+/// A future whose result can be read many times, from many copies. Waiting follows the rules of
+/// `Future`; every member may be called from several threads at once.
 template <class T>
 class [[nodiscard]] SharedFuture {
     using Read = std::conditional_t<std::is_void_v<T>, void, std::add_lvalue_reference_t<T const>>;
@@ -178,8 +179,8 @@ public:
     [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
     [[nodiscard]] bool ready() const { return checked().ready(); }
 
-    /// Blocks for the value, which lives as long as one of the handles; throws the `Error` the
-    /// call ended in.
+    /// Blocks until the call has ended. Returns a reference that stays valid as long as one of the
+    /// handles, or throws the `Error`.
     Read get() const {
         wait();
         return value_of(checked());
@@ -212,8 +213,8 @@ public:
         return checked().wait(limit) == detail::Waited::ready;
     }
 
-    /// As `Future::then`, with `fn(T const&)`, any number of times. Cancelling the new future
-    /// leaves this one as it is: others may wait for it.
+    /// As `Future::then`, with `fn(T const&)`; may be called repeatedly. Cancelling the new future
+    /// does not cancel this one, since others may wait for it.
     template <class Fn>
         requires(detail::takes<Fn, Read>)
     auto then(Fn fn) const -> Future<detail::Continued<Fn, Read>> {
@@ -223,12 +224,12 @@ public:
         return detail::chain<Kind, U>(state_, std::move(fn), detail::Sharing::shared);
     }
 
-    /// As `Future::cancel`: for all handles.
+    /// As `Future::cancel`, for all handles.
     void cancel() const noexcept {
         if (state_) state_->cancel();
     }
 
-    /// As for `Future`; gives a reference that lives as long as one of the handles.
+    /// As for `Future`; yields a reference that stays valid as long as one of the handles.
     [[nodiscard]] auto operator co_await() const noexcept {
         return detail::Awaiter<T, detail::Sharing::shared>{state_};
     }
@@ -250,16 +251,16 @@ private:
     std::shared_ptr<detail::State<T>> state_;
 };
 
-/// The other end of a `Future`: whoever has it completes the future, once. If it is destroyed
-/// before that, the future ends with `ErrorKind::cancelled`.
+/// The producing end of a `Future`: completes it, once. If the promise is destroyed first, the
+/// future fails with `ErrorKind::cancelled`.
 ///
-/// Completing is for any thread, and several may race: the first wins, the others get false.
+/// Any thread may complete it. If several do, the first wins and the others get false.
 template <class T>
 class Promise {
 public:
     using value_type = T;
 
-    /// Of no runtime: continuations run on the completing thread.
+    /// Belongs to no runtime: continuations run on the completing thread.
     Promise() : Promise{std::shared_ptr<detail::CallContext>{}} {}
     /// Continuations run on `runtime`'s callback executor.
     explicit Promise(Runtime const& runtime) : Promise{runtime.context()} {}
@@ -280,7 +281,7 @@ public:
         if (state_) state_->abandon();
     }
 
-    /// The future; once.
+    /// The future of this promise. May be called once.
     Future<T> get_future() {
         (void)checked();
         if (std::exchange(given_, true)) {
@@ -289,7 +290,8 @@ public:
         return Future<T>{state_};
     }
 
-    /// Completes the future. False, and nothing happens, if it is complete, e.g. cancelled.
+    /// Completes the future. Returns false and does nothing if it is complete already, for example
+    /// because it was cancelled.
     template <class... Args>
         requires std::constructible_from<detail::Stored<T>, Args...>
     bool set_value(Args&&... args) {
@@ -315,11 +317,11 @@ public:
         }
     }
 
-    /// Calls `handler` once if the future is cancelled by its owner, on the thread that does so;
-    /// at once if it was already. Replaces an earlier handler. It is destroyed when the future
-    /// completes otherwise.
+    /// Calls `handler` once if the owner of the future cancels it, on the thread that does so, or
+    /// at once if it was cancelled already. Replaces an earlier handler. The handler is destroyed
+    /// when the future completes in another way.
     void on_cancel(Task handler) { checked()->on_cancel(std::move(handler)); }
-    /// Whether there is nothing left to do: the future was completed or cancelled.
+    /// Whether the future has been completed or cancelled.
     [[nodiscard]] bool done() const { return checked()->ready(); }
 
 private:
@@ -335,7 +337,7 @@ private:
     bool given_{false};
 };
 
-/// A future that is complete, and belongs to no runtime.
+/// A completed future that belongs to no runtime.
 template <class T>
 [[nodiscard]] Future<std::decay_t<T>> make_ready_future(T&& value) {
     Promise<std::decay_t<T>> promise;
@@ -354,9 +356,9 @@ template <class T>
     return promise.get_future();
 }
 
-/// Completes with all values, in order, once every one of `futures` has; or with the first
-/// failure, which cancels the others (R-FUT-50). Cancelling it cancels them all. Belongs to the
-/// runtime of the first of them that has one.
+/// Completes with all values, in order, once every future has completed, or fails with the first
+/// failure and cancels the others. Cancelling it cancels them all. Belongs to the runtime of the
+/// first future that has one.
 template <class T>
 [[nodiscard]] auto when_all(std::vector<Future<T>> futures) {
     using Answer = std::conditional_t<std::is_void_v<T>, void, std::vector<detail::Stored<T>>>;

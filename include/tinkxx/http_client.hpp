@@ -10,30 +10,30 @@
 
 namespace tinkxx {
 
-/// Plain HTTP to the service: what the other clients are made of, for endpoints that they do not
-/// cover.
+/// Plain HTTP calls to the service, for endpoints that the other clients do not cover.
 ///
 ///     HttpClient http{{.base_url = "http://localhost:8000"}};
 ///     auto pending = http.send({.path = "/api/v1/healthz"});
 ///     std::cout << pending.get().body;
 ///
-/// Failed attempts are repeated as `ClientOptions::max_retries` says; every method but GET and
-/// HEAD carries an idempotency key by which the service recognises a repeat. Without an API key
-/// requests go out without one.
+/// Failed attempts are retried according to `ClientOptions::max_retries`; every method except GET
+/// and HEAD carries an idempotency key, by which the service recognises a repeated request. Without
+/// an API key, requests are sent without one.
 ///
 /// A cheap handle: copies share one client. Every member may be called from any thread, and the
-/// last handle may go away on any, also in a callback. Calls under way need no handle: they go on
-/// until they are done, cancelled by their futures, or ended by `close`, `Runtime::shutdown` or the
-/// end of the process. (A runtime without threads is not kept.)
+/// last handle may be destroyed on any thread, also in a callback. Pending calls need no handle:
+/// they continue until they are done, cancelled through their futures, or ended by `close`,
+/// `Runtime::shutdown` or the end of the process. (They do not keep a runtime without threads
+/// alive.)
 class HttpClient {
 public:
-    /// Given the pieces of an answer's body, in order, one at a time, on the callback executor.
+    /// Receives the pieces of a response body, in order, one at a time, on the callback executor.
     /// The bytes are valid during the call.
     using DataHandler = std::function<void(std::span<char const> data)>;
 
     /// With options from the environment. Throws as below.
     HttpClient();
-    /// Throws `ValidationError`, naming field and value, for options that cannot work.
+    /// Throws `ValidationError`, naming field and value, for invalid options.
     explicit HttpClient(ClientOptions options);
 
     /// Starts a call and returns at once.
@@ -43,15 +43,15 @@ public:
     /// there are no attempts left, and `ClosedError` after `close`.
     [[nodiscard]] Future<HttpResponse> send(HttpRequest request) const;
 
-    /// As `send`, but gives the body of a successful answer to `on_data` as it comes, for downloads
-    /// and event streams. The future completes after the last piece. While `on_data` is slow, the
-    /// server is made to wait: at most some 100 KiB are kept for it.
+    /// As `send`, but passes the body of a successful answer to `on_data` as it arrives, for
+    /// downloads and event streams. The future completes after the last piece. If `on_data` is
+    /// slow, the server is slowed down too: at most about 100 KiB are buffered.
     ///
-    /// An answer of which a part was given away is not asked for again: then the failure has
-    /// `RetryEnd::not_repeatable`. What `on_data` throws ends the call with `CallbackError`.
+    /// Once a part of the body was passed on, the call is not retried: a failure then has
+    /// `RetryEnd::not_repeatable`. An exception from `on_data` ends the call with `CallbackError`.
     [[nodiscard]] Future<HttpResponse> stream(HttpRequest request, DataHandler on_data) const;
 
-    /// Cancels the calls under way; later ones fail with `ClosedError`. Does not wait.
+    /// Cancels pending calls; later calls fail with `ClosedError`. Does not wait.
     void close() const;
 
     /// The runtime that this client runs on.

@@ -11,31 +11,32 @@ namespace tinkxx {
 
 class Observer;
 
-/// Tells the series of one metric apart, e.g. `{{"model", "Qwen/Qwen3-8B"}}`.
+/// Distinguishes the series of one metric, e.g. `{{"model", "Qwen/Qwen3-8B"}}`.
 using MetricLabels = std::map<std::string, std::string>;
 
-/// What a histogram has seen. Without values all numbers are 0.
+/// A snapshot of a histogram. All numbers are 0 if it has no values.
 struct HistogramSnapshot {
     std::uint64_t count{0};
     double sum{0};
     double mean{0};
     double min{0};
     double max{0};
-    /// Of the newest 1000 values: the median (of the two middle ones, their mean), and by nearest
-    /// rank the values that 95 and 99 of 100 do not exceed.
+    /// Quantiles of the newest 1000 values: the median (the mean of the two middle values if their
+    /// number is even), and the 95th and 99th percentile by nearest rank.
     double p50{0};
     double p95{0};
     double p99{0};
-    /// Upper ends of the buckets, ascending; a last bucket without an end is not listed.
+    /// Upper bounds of the buckets, ascending; the last bucket, which has none, is not listed.
     std::vector<double> bounds{};
-    /// Values in each bucket, that is, not above its end but above the one before; one entry more
-    /// than `bounds`.
+    /// The number of values in each bucket, that is, above the previous bound and not above its
+    /// own; one entry more than `bounds`.
     std::vector<std::uint64_t> buckets{};
 
     bool operator==(HistogramSnapshot const&) const = default;
 };
 
-/// All metrics at one time, by name; a series with labels has the name `name{label="value"}`.
+/// All metrics at one point in time, by name. A series with labels is named
+/// `name{label="value"}`.
 struct MetricsSnapshot {
     std::map<std::string, std::uint64_t> counters{};
     std::map<std::string, double> gauges{};
@@ -44,17 +45,17 @@ struct MetricsSnapshot {
     bool operator==(MetricsSnapshot const&) const = default;
 };
 
-/// Counts, levels and distributions: those of a client's HTTP calls, and the user's own.
+/// Counters, gauges and histograms: those of a client's HTTP calls, and your own.
 ///
 ///     Metrics metrics;
 ///     ServiceClient service{{.observers = {metrics_observer(metrics)}}};
 ///     metrics.increment("epochs");
 ///     std::cout << metrics.to_prometheus();
 ///
-/// There from the start: the counters `requests_total`, `requests_success` and
-/// `requests_failure`, and the histogram `request_duration_ms`. Any other metric begins with its
-/// first use. Names are those that Prometheus allows; a bad one, or one that is already in use
-/// for another kind of metric, is refused with a `ValidationError`.
+/// Three counters, `requests_total`, `requests_success` and `requests_failure`, and the histogram
+/// `request_duration_ms` exist from the start. Any other metric is created by its first use. Names
+/// follow the rules of Prometheus; an invalid name, or one that is used for another kind of metric,
+/// throws `ValidationError`.
 ///
 /// A cheap handle: copies share the metrics. Every member may be called from any thread.
 class Metrics {
@@ -65,14 +66,14 @@ public:
 
     Metrics();
 
-    /// A series to be kept by whoever updates it often: that takes no look-up and, but for
-    /// histograms, no lock.
+    /// A handle of one series, for code that updates it often: updates through it need no look-up
+    /// and, except for histograms, no lock.
     [[nodiscard]] Counter counter(std::string_view name);
     [[nodiscard]] Counter counter(std::string_view name, MetricLabels const& labels);
     [[nodiscard]] Gauge gauge(std::string_view name);
     [[nodiscard]] Gauge gauge(std::string_view name, MetricLabels const& labels);
-    /// With the bounds given to `declare_histogram`, else those of `request_duration_ms`: 1, 2, 5,
-    /// 10 … 5000.
+    /// Uses the bounds given to `declare_histogram`, or else those of `request_duration_ms`: 1, 2,
+    /// 5, 10 … 5000.
     [[nodiscard]] Histogram histogram(std::string_view name);
     [[nodiscard]] Histogram histogram(std::string_view name, MetricLabels const& labels);
 
@@ -80,23 +81,23 @@ public:
     void set_gauge(std::string_view name, double value);
     void record(std::string_view name, double value);
 
-    /// Sets the bounds of a histogram that is not yet in use; they are finite and ascend.
+    /// Sets the bounds of a histogram that is not in use yet; they must be finite and ascending.
     void declare_histogram(std::string_view name, std::vector<double> bounds);
-    /// Says what a metric is, in its HELP line. It need not be in use yet.
+    /// Sets the HELP text of a metric, which may be created later.
     void describe(std::string_view name, std::string_view text);
 
     [[nodiscard]] MetricsSnapshot snapshot() const;
-    /// Sets everything to 0. Series and those who hold them stay.
+    /// Sets all values to 0. Series and their handles stay valid.
     void reset();
     /// Returns once all updates made before are in the next snapshot. They are as soon as their
     /// calls return, so there is nothing to wait for.
     void flush() const noexcept {}
 
-    /// Off: updates are ignored and values stay as they are.
+    /// If false, updates are ignored and values do not change.
     void set_enabled(bool on) noexcept;
     [[nodiscard]] bool enabled() const noexcept;
 
-    /// Everything in the text format of Prometheus, version 0.0.4, for
+    /// All metrics in the text format of Prometheus, version 0.0.4, for
     /// `Content-Type: text/plain; version=0.0.4`. Names get the prefix `tinkxx_`.
     [[nodiscard]] std::string to_prometheus() const;
     [[nodiscard]] std::string to_prometheus(std::string_view prefix) const;
@@ -106,7 +107,7 @@ private:
     std::shared_ptr<Impl> impl_;
 };
 
-/// A number that only grows. A cheap handle; any thread.
+/// A number that only increases. A cheap handle; any thread.
 class Metrics::Counter {
 public:
     void add(std::uint64_t by = 1) noexcept;
@@ -119,7 +120,7 @@ private:
     std::shared_ptr<Cell> cell_;
 };
 
-/// A number that goes up and down. A cheap handle; any thread.
+/// A number that can increase and decrease. A cheap handle; any thread.
 class Metrics::Gauge {
 public:
     void set(double value) noexcept;
@@ -136,7 +137,7 @@ private:
 /// The distribution of a number. A cheap handle; any thread.
 class Metrics::Histogram {
 public:
-    /// Infinities and what is not a number are ignored: they would spoil sum and mean for ever.
+    /// NaN and infinity are ignored, since they would make sum and mean useless.
     void record(double value);
     [[nodiscard]] HistogramSnapshot snapshot() const;
 
@@ -147,8 +148,9 @@ private:
     std::shared_ptr<Cell> cell_;
 };
 
-/// An observer that counts the HTTP calls of a client, retries of one call as one, and records
-/// how long they took. A status of 2xx is a success; anything else, and no answer, a failure.
+/// An observer that counts the HTTP calls of a client and records how long they took. A call and
+/// its retries count once. A status of 2xx is a success; any other status, or no answer, is a
+/// failure.
 [[nodiscard]] std::shared_ptr<Observer> metrics_observer(Metrics metrics);
 
 }  // namespace tinkxx

@@ -21,28 +21,29 @@ namespace tinkxx {
 class Multipart {
 public:
     struct File {
-        /// The file name that the server is told.
+        /// The file name sent to the server.
         std::string name{};
         std::string content{};
         std::string content_type{"application/octet-stream"};
-        /// Further lines of this part.
+        /// Additional headers of this part.
         Headers headers{};
     };
     struct Encoded {
         std::string body{};
-        /// Names the boundary; goes into `HttpRequest::content_type`.
+        /// Contains the boundary; for `HttpRequest::content_type`.
         std::string content_type{};
     };
 
-    /// Adds a field; parts become `name[part]` and lists `name[]`, one each. Nulls are left out.
+    /// Adds a field. Parts become `name[part]`, and each element of a list `name[]`. Nulls are
+    /// omitted.
     Multipart& field(std::string_view name, QueryValue const& value);
     Multipart& file(std::string name, File file);
-    /// Uses this boundary rather than a made-up one.
+    /// Uses this boundary instead of a generated one.
     Multipart& boundary(std::string text);
 
     /// Throws `ValidationError` for a given boundary that is malformed or occurs in the content,
-    /// and for headers that cannot be sent. A made-up boundary depends on `seed` alone and never
-    /// occurs in the content.
+    /// and for invalid headers. A generated boundary depends only on `seed` and the content, in
+    /// which it never occurs.
     [[nodiscard]] Encoded encode(std::uint64_t seed = 0) const;
 
 private:

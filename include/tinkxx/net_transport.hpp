@@ -13,83 +13,83 @@
 
 namespace tinkxx {
 
-/// Certificates beyond the system's trust store. Verification itself cannot be turned off.
+/// Certificates in addition to the system's trust store. Verification cannot be turned off.
 struct TlsOptions {
-    /// PEM file of further certificate authorities to trust.
+    /// A PEM file with additional certificate authorities to trust.
     std::string ca_file{};
-    /// PEM files of a client certificate (with its chain) and its key. Both or neither.
+    /// PEM files with a client certificate (including its chain) and its key. Both or neither.
     std::string client_certificate_file{};
     std::string client_key_file{};
 
     bool operator==(TlsOptions const&) const = default;
 };
 
-/// A proxy that all connections go through, by CONNECT.
+/// A proxy for all connections, used by CONNECT.
 struct ProxyOptions {
     /// `http(s)://[user:password@]host[:port]`. Empty: no proxy. Ports default to 80 and 443.
     std::string url{};
-    /// Sent with CONNECT. If given, they stand in place of the Basic credentials of the URL.
+    /// Sent with CONNECT. If given, they replace the Basic credentials of the URL.
     Headers headers{};
-    /// Hosts that are reached directly, as in `NO_PROXY`: comma-separated names (which cover
-    /// their subdomains), addresses, CIDR ranges, each with an optional port, or `*` for all.
+    /// Hosts that are reached without the proxy, as in `NO_PROXY`: comma-separated names (which
+    /// include their subdomains), addresses, CIDR ranges, each with an optional port, or `*` for
+    /// all.
     std::string no_proxy{};
 
     bool operator==(ProxyOptions const&) const = default;
 };
 
 enum class HttpVersion : std::uint8_t {
-    automatic,  ///< by ALPN on https; HTTP/1.1 on http
-    http1,      ///< HTTP/1.1 always
-    http2,      ///< HTTP/2 always; on http with prior knowledge
+    automatic,  ///< negotiated by ALPN on https; HTTP/1.1 on http
+    http1,      ///< always HTTP/1.1
+    http2,      ///< always HTTP/2; on http with prior knowledge
 };
 
 /// How the network transport behaves. Every field has a working default.
 ///
-/// Clients share a transport, and with it connections and their limits, if they share the runtime,
-/// reach the same service with the same credential, and have equal options. A process that runs out
-/// of file descriptors is told of in one line of the runtime's log at once, and then at most once a
-/// minute; requests go on with the connections that are there, and otherwise wait until one can be
-/// opened, as long as `Timeouts::pool` lets them.
+/// Clients that share the runtime, use the same service and credential, and have equal options
+/// share one transport, including its connections and limits. If the process runs out of file
+/// descriptors, a warning is logged at once and then at most once a minute; requests use the
+/// existing connections, or wait until one can be opened, for at most `Timeouts::pool`.
 struct NetOptions {
     HttpVersion http_version{HttpVersion::automatic};
     TlsOptions tls{};
     ProxyOptions proxy{};
-    /// Streams per HTTP/2 connection; a lower limit of the server wins.
+    /// Streams per HTTP/2 connection. A lower limit of the server takes precedence.
     int max_streams_per_connection{100};
-    /// HTTP/1.1 connections per origin and group of purposes (control, sample, poll, train,
-    /// auth); further requests wait for one to be free.
+    /// HTTP/1.1 connections per origin and group of purposes (control, sample, poll, train, auth).
+    /// Further requests wait for a free one.
     int max_http1_connections{256};
-    /// How many of its group's HTTP/1.1 connections one purpose may use at once, by `Purpose`.
-    /// 0: all but a few that are kept for each other purpose of the group (R-CONF-50).
+    /// How many of its group's HTTP/1.1 connections each `Purpose` may use at once. 0: all but a
+    /// few that are reserved for each other purpose of the group.
     std::array<int, purpose_count> http1_quota{};
     /// Connections of any kind per origin and group.
     int max_connections{1000};
-    /// An unused connection is closed after this time.
+    /// Idle connections are closed after this time.
     std::chrono::milliseconds idle_timeout{std::chrono::seconds{60}};
-    /// HTTP/2: after this much silence with requests waiting a PING is sent, and without an
-    /// answer within `ping_timeout` the connection is given up. Zero: never.
+    /// HTTP/2: if nothing arrives for this long while requests are pending, a PING is sent; without
+    /// an answer within `ping_timeout`, the connection is closed. Zero: never.
     std::chrono::milliseconds ping_interval{std::chrono::seconds{15}};
     std::chrono::milliseconds ping_timeout{std::chrono::seconds{10}};
-    /// Head start of one address over the next when a host has several (RFC 8305).
+    /// The delay before the next address of a host is tried in parallel (RFC 8305).
     std::chrono::milliseconds connection_attempt_delay{250};
-    /// Longest head of an answer.
+    /// The maximum size of the head of an answer.
     std::size_t max_header_bytes{std::size_t{256} * 1024};
     int max_redirects{20};
-    /// Addresses to use for a host name in place of a look-up: for tests and split horizons.
+    /// Addresses to use for a host name instead of a DNS look-up, for tests and split-horizon DNS.
     std::map<std::string, std::vector<std::string>> resolve{};
 
     bool operator==(NetOptions const&) const = default;
 };
 
-/// A transport over TCP, TLS, HTTP/1.1 and HTTP/2 that runs on `runtime`'s loop, with connections
-/// of its own. Throws `ValidationError` for options that cannot work, e.g. an unreadable CA file.
+/// A transport over TCP, TLS, HTTP/1.1 and HTTP/2 that runs on the loop of `runtime` and does not
+/// share its connections. Throws `ValidationError` for invalid options, e.g. an unreadable CA file.
 ///
-/// May be created and released on any thread; its members are for the loop thread. If the
-/// runtime shuts down first, its calls fail with `FailureKind::closed`.
+/// It may be created and released on any thread; its members may only be called on the loop thread.
+/// If the runtime shuts down first, its calls fail with `FailureKind::closed`.
 [[nodiscard]] std::shared_ptr<Transport> net_transport(Runtime const& runtime, NetOptions options);
 [[nodiscard]] std::shared_ptr<Transport> net_transport(Runtime const& runtime);
 
-/// How a network transport stands at this moment.
+/// The current state of a network transport.
 struct NetStats {
     std::size_t connections{0};
     std::size_t dialing{0};   ///< connections being opened
@@ -100,7 +100,8 @@ struct NetStats {
     bool operator==(NetStats const&) const = default;
 };
 
-/// `transport` must come from `net_transport`; otherwise all is zero. Loop thread only.
+/// The state of a transport made by `net_transport`; all zero for another transport. Loop thread
+/// only.
 [[nodiscard]] NetStats net_stats(Transport const& transport) noexcept;
 
 }  // namespace tinkxx

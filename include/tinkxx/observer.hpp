@@ -19,60 +19,60 @@
 
 namespace tinkxx {
 
-/// One HTTP call, retries included, as observers know it.
+/// One HTTP call, including its retries, as observers see it.
 struct HttpEvent {
     std::string method{};
     /// Without the query.
     std::string path{};
     Purpose purpose{Purpose::rest};
     std::string base_url{};
-    /// Of the client and of the request, whose entries win.
+    /// Metadata of the client and of the request; the request's entries take precedence.
     Metadata metadata{};
 };
 
 /// A call begins.
 struct HttpStartEvent : HttpEvent {};
 
-/// An attempt came to nothing, and another follows after `delay`.
+/// An attempt failed; another one follows after `delay`.
 struct HttpRetryEvent : HttpEvent {
     /// 1 for the first repetition.
     int retry_count{0};
     std::chrono::nanoseconds delay{0};
-    /// Why: the status or the failure, in words.
+    /// The status or the failure, in words.
     std::string reason{};
 };
 
-/// A call ended with an answer, whatever its status.
+/// A call ended with an answer of any status.
 struct HttpStopEvent : HttpEvent {
     int status{0};
     int retry_count{0};
     std::chrono::nanoseconds duration{0};
 };
 
-/// A call ended without an answer: no connection, no time left, cancelled.
+/// A call ended without an answer: no connection, timeout, or cancelled.
 struct HttpExceptionEvent : HttpEvent {
     std::optional<Error> error{};
     int retry_count{0};
     std::chrono::nanoseconds duration{0};
 };
 
-/// What the service says about a request that waits there.
+/// What the service reports about a request in its queue.
 struct QueueStateEvent {
     QueueState state{QueueState::unknown};
-    /// In the service's words, or what the state usually means.
+    /// The service's reason, or else the usual meaning of the state.
     std::string reason{};
     std::string request_id{};
     /// E.g. `Sample`.
     std::string request_type{};
-    /// Of the sampler or the model.
+    /// The id of the sampler or the model.
     std::string owner_id{};
     /// Whether state or reason differ from the last ones of the same request.
     bool changed{false};
     Metadata metadata{};
 };
 
-/// Called with what the service says about one call's request; takes `(QueueState)`,
-/// `(QueueState, std::string_view reason)` or `(QueueStateEvent const&)`.
+/// Called when the service reports on the queued request of a call. Accepts a function that takes
+/// `(QueueState)`, `(QueueState, std::string_view reason)` or `(QueueStateEvent const&)`.
 class QueueStateHandler {
 public:
     template <class Fn>
@@ -96,7 +96,7 @@ private:
     std::function<void(QueueStateEvent const&)> call_;
 };
 
-/// One attempt of an operation that its retry engine may repeat.
+/// One attempt of an operation that may be repeated.
 struct AttemptEvent {
     std::uint64_t id{0};
     /// E.g. `sample`.
@@ -110,17 +110,17 @@ struct AttemptStartEvent : AttemptEvent {};
 struct AttemptStopEvent : AttemptEvent {
     std::chrono::nanoseconds duration{0};
 };
-/// It failed, and another follows after `delay`.
+/// It failed; another one follows after `delay`.
 struct AttemptRetryEvent : AttemptEvent {
     std::optional<Error> error{};
     std::chrono::nanoseconds delay{0};
 };
-/// It failed, and was the last.
+/// It failed and was the last one.
 struct AttemptFailedEvent : AttemptEvent {
     std::optional<Error> error{};
 };
 
-/// An operation stands somewhere else than before.
+/// An operation entered another stage.
 struct StageEvent {
     std::uint64_t id{0};
     std::string operation{};
@@ -130,7 +130,7 @@ struct StageEvent {
     Metadata metadata{};
 };
 
-/// Waiting for the result of an accepted request came to nothing.
+/// No result could be obtained for an accepted request.
 struct FutureFailureEvent {
     enum class Kind : std::uint8_t {
         timeout,
@@ -146,39 +146,39 @@ struct FutureFailureEvent {
     Metadata metadata{};
 };
 
-/// A loss function of the caller's own, or a regularizer of one, is called or has ended.
+/// A custom loss function, or one of its regularizers, is called or has ended.
 struct LossEvent {
     enum class Kind : std::uint8_t { start, stop, exception };
     Kind kind{Kind::start};
     std::string model_id{};
-    /// Its name. Empty: the loss function itself, regularizers and all.
+    /// The name of the regularizer. Empty: the loss function itself, including regularizers.
     std::string regularizer{};
     /// Since its start.
     std::chrono::nanoseconds duration{0};
-    /// What an exception stands for.
+    /// The error, if it failed.
     std::optional<Error> error{};
     Metadata metadata{};
 };
 
-/// A step on the way from a lost training run to a new one.
+/// A step in the recovery of a lost training run.
 struct RecoveryEvent {
     enum class Kind : std::uint8_t {
-        poll_error,      ///< a watched run could not be asked for; it is watched on
-        detected,        ///< a watched run is lost, and watched no longer
+        poll_error,      ///< the state of a watched run could not be fetched; watching continues
+        detected,        ///< a watched run is lost; it is no longer watched
         started,         ///< an attempt begins
-        client_created,  ///< it has made a model
+        client_created,  ///< the attempt has created a model
         completed,       ///< the run is recovered
-        failed,          ///< the attempt came to nothing; another follows after `delay`, if any
+        failed,          ///< the attempt failed; if there is another one, it follows after `delay`
         exhausted,       ///< there are no more attempts
     };
     Kind kind{Kind::detected};
-    /// Of the run that is watched or lost.
+    /// The run that is watched or lost.
     std::string run_id{};
     /// 1 for the first; 0 while it is watched.
     int attempt{0};
     /// Empty unless it is known.
     std::string checkpoint{};
-    /// Of the model that was made.
+    /// The id of the new model.
     std::string new_run_id{};
     std::optional<Error> error{};
     std::chrono::nanoseconds delay{0};
@@ -186,10 +186,10 @@ struct RecoveryEvent {
 };
 [[nodiscard]] std::string_view to_string(RecoveryEvent::Kind kind) noexcept;
 
-/// Sees what a client does. Derive, and override what matters.
+/// Observes what a client does. Derive from it and override the members of interest.
 ///
-/// Members are called on the runtime's callback executor, in the order of the events. What they
-/// throw is logged and otherwise ignored. An observer may serve several clients.
+/// Members are called on the runtime's callback executor, in the order of the events. Exceptions
+/// are logged and otherwise ignored. An observer may serve several clients.
 class Observer {
 public:
     virtual ~Observer() = default;
@@ -207,14 +207,14 @@ public:
     virtual void on_future_failure(FutureFailureEvent const& /*event*/) {}
     virtual void on_loss(LossEvent const& /*event*/) {}
     virtual void on_recovery(RecoveryEvent const& /*event*/) {}
-    /// Called for every step of every operation: be quick.
+    /// Called for every step of every operation, so it must be fast.
     virtual void on_stage(StageEvent const& /*event*/) {}
-    /// False, as by default, spares the cost of `on_stage`.
+    /// Return true to receive `on_stage`. False, the default, avoids its cost.
     [[nodiscard]] virtual bool wants_stages() const noexcept { return false; }
 };
 
-/// An observer that writes one line per event: starts at debug, ends at info, retries at warning
-/// and calls without an answer at error level.
+/// An observer that writes one line per event: starts at debug level, ends at info, retries at
+/// warning, and calls without an answer at error level.
 [[nodiscard]] std::shared_ptr<Observer> console_observer(LogSink sink);
 /// As above, to stderr.
 [[nodiscard]] std::shared_ptr<Observer> console_observer();

@@ -10,11 +10,11 @@
 
 namespace tinkxx {
 
-/// A value in a query string: null, a truth value, a number, text, a list or named parts.
+/// A value in a query string: null, a boolean, a number, text, a list or named parts.
 ///
 ///     Query{{"limit", 20}, {"tags", QueryValue::List{"a", "b"}}}     limit=20&tags=a%2Cb
 ///
-/// Nulls and empty text are left out, lists are joined by commas, and parts become `name[part]`.
+/// Nulls and empty text are omitted, lists are joined by commas, and parts become `name[part]`.
 class QueryValue {
 public:
     using List = std::vector<QueryValue>;

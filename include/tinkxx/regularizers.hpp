@@ -14,51 +14,52 @@
 /// Penalties that are added to a custom loss.
 namespace tinkxx {
 
-/// A penalty: its value, and its derivatives by the log-probabilities of each datum. A function
-/// that may take long looks at `stop` now and then and gives up when asked.
+/// A penalty: its value, and its derivatives with respect to the log-probabilities of each datum. A
+/// function that may take long should check `stop` regularly and return when asked.
 using Regularizer = std::function<CustomLossValue(
     std::span<Datum const> data, std::span<TensorData const> logprobs, std::stop_token stop)>;
 
 struct RegularizerSpec {
-    /// Not empty, and no other's. Metrics begin with it.
+    /// A unique name, which is the prefix of its metrics.
     std::string name{};
     /// 0 or more.
     double weight{1};
     Regularizer fn{};
-    /// Whether it may run on another thread beside the others.
+    /// Whether it may run in parallel with the others, on another thread.
     bool async{true};
 };
 
 struct RegularizerOptions {
-    /// How many run at once; 0: as many as there are processors.
+    /// The number of penalties that run in parallel; 0: the number of processors.
     unsigned parallel{0};
-    /// How long each may take. One that took longer makes the whole loss fail; the others are then
-    /// asked to stop.
+    /// The time limit of each penalty. If one takes longer, the whole loss fails, and the others
+    /// are asked to stop.
     std::chrono::milliseconds time_limit{std::chrono::seconds{30}};
-    /// Whether the norms of their gradients are among the metrics.
+    /// Whether the metrics include the gradient norms.
     bool grad_norms{true};
-    /// The time that limits are measured by. Empty: the monotonic clock.
+    /// The clock for time limits. Empty: the monotonic clock.
     std::function<std::chrono::nanoseconds()> now{};
 };
 
 /// base + the sum of weight * penalty. Metrics: those of `base`, `loss_total`, `base_loss`,
 /// `regularizer_total`, `total_grad_norm`, and for each penalty `<name>/value`, `/weight`,
-/// `/contribution`, `/grad_norm`, `/grad_norm_weighted` and its own. Fails with what the first of
-/// them, in their order, failed with. Throws `ValidationError` if a spec is not as it should be.
+/// `/contribution`, `/grad_norm`, `/grad_norm_weighted` and its own metrics. If penalties fail, the
+/// loss fails with the error of the first of them, in their order. Throws `ValidationError` for an
+/// invalid spec.
 [[nodiscard]] CustomLoss with_regularizers(CustomLoss base, std::vector<RegularizerSpec> specs,
                                            RegularizerOptions options = RegularizerOptions());
 
 namespace regularizers {
 
-/// What a penalty looks at: x, the log-probabilities of all data one after the other.
+/// What a penalty is applied to: x, the concatenated log-probabilities of all data.
 enum class On : std::uint8_t {
     logprobs,
     probabilities,  ///< exp(x)
 };
 enum class Reduce : std::uint8_t { sum, mean };
 
-/// The same for all penalties of size. `input` names a loss input to look at instead; its
-/// derivatives by x are 0.
+/// Common to all norm penalties. `input` names a loss input to use instead of x; its derivatives
+/// with respect to x are 0.
 struct SizeOptions {
     double lambda{1};
     On on{On::logprobs};
@@ -76,7 +77,7 @@ struct L2Options {
     enum class Center : std::uint8_t { none, mean, value };
     Center center{Center::none};
     double center_value{0};
-    /// x - center is kept within +- this. Empty: not at all.
+    /// Clips x - center to +- this value. Empty: no clipping.
     std::optional<double> clip{};
 };
 /// lambda * sum of clip(x - center)^2.
@@ -95,18 +96,18 @@ struct ElasticNetOptions {
 struct EntropyOptions {
     enum class Aim : std::uint8_t { maximize, minimize };
     Aim aim{Aim::maximize};
-    /// Divides by the logarithm of the number of cells of a row.
+    /// Divides by the logarithm of the number of cells in a row.
     bool normalize{false};
-    /// Looks at the distribution of x / temperature, renormalised. Empty: at exp(x) as it is.
+    /// Uses the renormalised distribution of x / temperature. Empty: uses exp(x) unchanged.
     std::optional<double> temperature{};
     double lambda{1};
     Reduce reduce{Reduce::sum};
 };
 /// -H to maximize entropy, H to minimize it; H is the sum of -p log p over the last axis, in which
-/// cells with log p <= -50 count nothing, and is reduced over the rows of all data.
+/// cells with log p <= -50 are ignored, and is reduced over the rows of all data.
 [[nodiscard]] Regularizer entropy(EntropyOptions options = EntropyOptions());
 
-/// A reference of the same form as the log-probabilities: the loss input of that name.
+/// The name of a loss input with a reference of the same shape as the log-probabilities.
 struct KlDivergenceOptions {
     enum class Direction : std::uint8_t { forward, reverse, symmetric };
     Direction direction{Direction::forward};
@@ -114,8 +115,9 @@ struct KlDivergenceOptions {
     double lambda{1};
     Reduce reduce{Reduce::sum};
 };
-/// Sum of p (log p - log q) with q the reference; the difference of logarithms is kept within
-/// +-100, and cells with p <= 1e-10 count nothing. Reverse: p and q change places. Symmetric: the
+/// The sum of p (log p - log q), where q is the reference. The difference of logarithms is clipped
+/// to
+/// +-100, and cells with p <= 1e-10 are ignored. Reverse: p and q are exchanged. Symmetric: the
 /// mean of both.
 [[nodiscard]] Regularizer kl_divergence(KlDivergenceOptions options = KlDivergenceOptions());
 
@@ -125,8 +127,9 @@ struct ConsistencyOptions {
     std::string reference{"reference_logprobs"};
     double lambda{1};
 };
-/// How far x is from a reference r, over all data together: mean of (x - r)^2, mean of |x - r|,
-/// 1 - the cosine of their angle, or the symmetric divergence divided by the number of cells.
+/// The distance of x from a reference r, over all data together: the mean of (x - r)^2, the mean of
+/// |x - r|, 1 minus the cosine similarity, or the symmetric divergence divided by the number of
+/// cells.
 [[nodiscard]] Regularizer consistency(ConsistencyOptions options = ConsistencyOptions());
 
 struct OrthogonalityOptions {
@@ -134,23 +137,23 @@ struct OrthogonalityOptions {
     Mode mode{Mode::soft};
     double lambda{1};
 };
-/// How far rows are from being orthogonal, by the Gram matrix G of the rows after each was divided
-/// by its norm (at least 1e-8). Soft: the sum of squares beside the diagonal; hard: of G - I;
-/// spectral: (trace - n)^2 and the soft one. The rows are those of each datum's matrix or, if all
-/// data are lists, which must then be equally long, the data themselves.
+/// Penalises rows that are not orthogonal, by the Gram matrix G of the normalised rows (norms are
+/// at least 1e-8). Soft: the sum of squares of G off the diagonal; hard: of G - I; spectral: (trace
+/// - n)^2 plus the soft penalty. The rows are those of each datum's matrix, or the data themselves
+/// if all are lists, which must then have equal lengths.
 [[nodiscard]] Regularizer orthogonality(OrthogonalityOptions options = OrthogonalityOptions());
 
 struct GradientPenaltyOptions {
     double lambda{1};
-    /// Looks at a point between x and the loss input of this name, at a place drawn from `seed`.
-    /// Empty: at x.
+    /// Evaluates at a random point between x and the loss input with this name, determined by
+    /// `seed`. Empty: at x.
     std::string reference{};
     std::uint64_t seed{0};
-    /// How far x is moved to see how the gradient of `loss` changes.
+    /// The step of the finite differences of the gradient of `loss`.
     double step{1e-3};
 };
-/// (norm of the gradient of `loss` - 1)^2. The second derivatives that its own gradient needs are
-/// differences of the gradients that `loss` gives.
+/// (norm of the gradient of `loss` - 1)^2. Its own gradient needs second derivatives, which are
+/// computed as finite differences of the gradients of `loss`.
 [[nodiscard]] Regularizer gradient_penalty(
     CustomLoss loss, GradientPenaltyOptions options = GradientPenaltyOptions());
 

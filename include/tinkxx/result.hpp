@@ -9,7 +9,7 @@
 
 namespace tinkxx {
 
-/// A value or the `Error` that stands in its place. Members are named as in `std::expected`.
+/// A value or an `Error`. Members are named as in `std::expected`.
 template <class T>
 class [[nodiscard]] Result {
 public:
@@ -26,7 +26,7 @@ public:
     [[nodiscard]] bool has_value() const noexcept { return content_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }
 
-    /// The value; throws the error (as the class of its kind) if there is none.
+    /// The value. Throws the error, as the class of its kind, if there is no value.
     [[nodiscard]] T& value() & {
         check();
         return std::get<0>(content_);
@@ -39,13 +39,13 @@ public:
         check();
         return std::get<0>(std::move(content_));
     }
-    /// The value, unchecked: undefined if there is none.
+    /// The value. Undefined behaviour if there is none.
     [[nodiscard]] T& operator*() & noexcept { return *std::get_if<0>(&content_); }
     [[nodiscard]] T const& operator*() const& noexcept { return *std::get_if<0>(&content_); }
     [[nodiscard]] T&& operator*() && noexcept { return std::move(*std::get_if<0>(&content_)); }
     [[nodiscard]] T* operator->() noexcept { return std::get_if<0>(&content_); }
     [[nodiscard]] T const* operator->() const noexcept { return std::get_if<0>(&content_); }
-    /// The error, unchecked: undefined if there is a value.
+    /// The error. Undefined behaviour if there is a value.
     [[nodiscard]] Error const& error() const noexcept { return *std::get_if<1>(&content_); }
 
     template <class U>
@@ -61,7 +61,7 @@ private:
     std::variant<T, Error> content_;
 };
 
-/// Success, or the `Error` that stands in its place.
+/// Success or an `Error`.
 template <>
 class [[nodiscard]] Result<void> {
 public:

@@ -41,47 +41,47 @@ private:
     std::vector<Range> ranges_{};
 };
 
-/// Decides about errors that no other rule calls retryable. Called on the I/O thread: be quick. If
-/// it throws, the error is not retryable, and its message says why.
-/// Two are equal if they are the same object.
+/// Decides whether to retry an error that no other rule makes retryable. Called on the I/O thread,
+/// so it must be fast. If it throws, the error is not retried, and its message says why. Two
+/// predicates are equal if they are the same object.
 using RetryPredicate = std::shared_ptr<std::function<bool(Error const&)> const>;
 
-/// How failed samples are repeated, by every layer of the client. Every field has a working
-/// default; one set of fields gives one handler, which all samplers of one session with equal
-/// settings share.
+/// How failed samples are retried, by every layer of the client. Every field has a working default.
+/// Samplers of one session with equal settings share one retry handler.
 ///
 ///     auto sampler = service.create_sampling_client("Qwen/Qwen3-8B",
 ///                                                   RetryConfig{.progress_timeout = 30min});
 struct RetryConfig {
-    /// Samples that one sampler may have under way, at most as many as the server allows. Empty:
-    /// what the server says, else 1000; no limit with the completion poll.
+    /// The number of samples that one sampler may have in flight, at most what the server allows.
+    /// Empty: the server's limit, or else 1000; no limit with the completion poll.
     std::optional<std::int64_t> max_connections{};
-    /// If no sample of the sampler succeeds for so long, all of them fail as stuck.
+    /// If no sample of the sampler succeeds for this long, all of them fail as stuck.
     std::chrono::milliseconds progress_timeout{std::chrono::minutes{120}};
-    /// The wait before the first repetition; it doubles with each.
+    /// The delay before the first retry; it doubles with each further one.
     std::chrono::milliseconds retry_delay_base{500};
     std::chrono::milliseconds retry_delay_max{std::chrono::seconds{10}};
-    /// Each wait is changed by up to this part of itself, up or down.
+    /// Each delay is increased or reduced by a random fraction of up to this.
     double jitter_factor{0.25};
-    /// False: every failure surfaces at once, refusals for load (429) among them.
+    /// If false, every failure is reported at once, including refusals for load (429).
     bool enable_retry_logic{true};
-    /// False: `progress_timeout` is without effect.
+    /// If false, `progress_timeout` has no effect.
     bool enable_stuck_detection{true};
-    /// Failures after which a request is sent again. No layer repeats a request after a failure
-    /// that is listed neither here nor in `retryable_statuses`. Asking for the result of a request
-    /// that the service has accepted is not a repetition: see `ClientOptions::poll_error_limit`.
+    /// Failures after which a request is sent again. No layer retries a failure that is listed
+    /// neither here nor in `retryable_statuses`. Polling for the result of an accepted request is
+    /// not a retry: see `ClientOptions::poll_error_limit`.
     std::vector<ErrorKind> retryable_errors{ErrorKind::timeout, ErrorKind::connection,
                                             ErrorKind::promise_lost};
     StatusSet retryable_statuses{408, 409, 429, {500, 599}};
     /// Empty: no further errors are retryable.
     RetryPredicate retry_if{};
-    /// Requests that may follow the first one of a sample, whatever layer sends them: 0 means one
-    /// request. Empty: no limit. (`ClientOptions::max_retries` is for other calls.)
+    /// The number of requests that may follow the first one of a sample, whichever layer sends
+    /// them; 0 means one request. Empty: no limit. (`ClientOptions::max_retries` is for other
+    /// calls.)
     std::optional<std::int64_t> max_retries{};
-    /// What all samples of one handler may spend on repetitions together. Empty: no limit.
+    /// What all samples of one handler together may spend on retries. Empty: no limit.
     std::optional<RetryBudget> retry_budget{};
-    /// Samplers with the same key share one semaphore, of the size that the first one asks for.
-    /// Empty: each handler has its own.
+    /// Samplers with the same key share one semaphore, whose size the first of them sets. Empty:
+    /// each handler has its own.
     std::string semaphore_key{};
 
     /// Throws `ValidationError`, naming field and value, for settings that cannot work.
@@ -90,13 +90,13 @@ struct RetryConfig {
     bool operator==(RetryConfig const&) const = default;
 };
 
-/// For limits that are lifted: `RetryOverrides{.max_retries = no_limit}`.
+/// Removes a limit: `RetryOverrides{.max_retries = no_limit}`.
 struct NoLimit {
     bool operator==(NoLimit const&) const = default;
 };
 inline constexpr NoLimit no_limit{};
 
-/// A limit for one call: a value, `no_limit`, or, by default, the one of the sampler.
+/// A limit for one call: a value, `no_limit`, or by default the sampler's limit.
 template <class T>
 class LimitOverride {
 public:
@@ -104,9 +104,9 @@ public:
     constexpr LimitOverride(T value) : set_{true}, value_{std::move(value)} {}
     constexpr LimitOverride(NoLimit) : set_{true} {}
 
-    /// Whether it takes the place of the sampler's.
+    /// Whether it overrides the sampler's limit.
     [[nodiscard]] constexpr bool is_set() const noexcept { return set_; }
-    /// If it is set: the value, or nothing for no limit.
+    /// If set: the value, or nothing for no limit.
     [[nodiscard]] constexpr std::optional<T> const& value() const noexcept { return value_; }
 
     bool operator==(LimitOverride const&) const = default;
@@ -116,9 +116,9 @@ private:
     std::optional<T> value_{};
 };
 
-/// Settings for one call, in place of the sampler's; what is not set stays as it is there.
+/// Retry settings for one call. Members that are not set keep the sampler's values.
 struct RetryOverrides {
-    /// Calls with an equal limit of their own share it. `no_limit`: as many as the server allows.
+    /// Calls with an equal limit share it. `no_limit`: the server's limit only.
     LimitOverride<std::int64_t> max_connections{};
     std::optional<std::chrono::milliseconds> progress_timeout{};
     std::optional<std::chrono::milliseconds> retry_delay_base{};
@@ -130,9 +130,9 @@ struct RetryOverrides {
     std::optional<StatusSet> retryable_statuses{};
     RetryPredicate retry_if{};
     LimitOverride<std::int64_t> max_retries{};
-    /// For this call alone.
+    /// A budget for this call alone.
     LimitOverride<RetryBudget> retry_budget{};
-    /// Empty text: a semaphore of the handler's own.
+    /// An empty string: a semaphore of the handler's own.
     std::optional<std::string> semaphore_key{};
 
     [[nodiscard]] RetryConfig over(RetryConfig config) const;

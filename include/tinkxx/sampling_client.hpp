@@ -28,64 +28,63 @@ struct SampleChunk {
     std::optional<std::int64_t> total_tokens{};
 };
 
-/// Draws completions from one set of weights.
+/// Samples completions from one set of weights.
 ///
 ///     auto pending = sampler.sample(ModelInput::from_tokens({9707, 11, 1879}),
 ///                                   {.max_tokens = 16, .temperature = 0.7});
 ///     for (auto token : pending.get().sequences.at(0).tokens) std::cout << token << ' ';
 ///
 /// A cheap handle: copies share one sampling session. Every member may be called from any thread,
-/// also in a callback: none blocks. Thousands of calls may be under way; they wait for their turn
-/// by the limits of the client and of the server, and `ServiceClient::status` says where each
-/// stands. Calls under way need no handle: they keep what they need, the runtime included, and go
-/// on until they are done, cancelled by their futures, or ended by `ServiceClient::close`,
-/// `Runtime::shutdown` or the end of the process. (A runtime without threads is not kept.)
+/// also in a callback, and none blocks. Thousands of calls may be pending: they are dispatched
+/// within the limits of the client and of the server, and `ServiceClient::status` shows the stage
+/// of each. Pending calls need no handle: they continue until they are done, cancelled through
+/// their futures, or ended by `ServiceClient::close`, `Runtime::shutdown` or the end of the
+/// process. (They do not keep a runtime without threads alive.)
 class SamplingClient {
 public:
-    /// Starts drawing completions of `prompt` and returns at once.
+    /// Starts sampling completions of `prompt` and returns at once.
     ///
-    /// Fails with `ValidationError` for arguments that cannot work, `StatusError` if the service
-    /// refuses the request, `RequestFailedError` if it accepts the request and then fails,
-    /// `ConnectionError` once the sampler's `RetryConfig` gives up, and `ClosedError` after
-    /// `ServiceClient::close`.
+    /// Fails with `ValidationError` for invalid arguments, `StatusError` if the service refuses the
+    /// request, `RequestFailedError` if it accepts the request and then fails, `ConnectionError`
+    /// once the sampler's `RetryConfig` gives up, and `ClosedError` after `ServiceClient::close`.
     [[nodiscard]] Future<SampleResponse> sample(ModelInput prompt, SamplingParams params,
                                                 std::int64_t num_samples = 1) const;
     [[nodiscard]] Future<SampleResponse> sample(ModelInput prompt, SamplingParams params,
                                                 SampleOptions options) const;
     [[nodiscard]] Future<SampleResponse> sample(ModelInput prompt, SamplingParams params,
                                                 SampleOptions options, CallOptions call) const;
-    /// As `sample`; the name that users of the Python SDK look for. Futures can be awaited.
+    /// As `sample`, under the name that the Python SDK uses.
     [[nodiscard]] Future<SampleResponse> sample_async(ModelInput prompt, SamplingParams params,
                                                       std::int64_t num_samples = 1) const;
     /// As `sample`, and calls `done` on the callback executor.
     void sample_async(ModelInput prompt, SamplingParams params, SampleOptions options,
                       std::function<void(Result<SampleResponse>)> done) const;
 
-    /// The log-probability of each token of `prompt`; none for the first.
+    /// The log-probability of each token of `prompt`; empty for the first token.
     [[nodiscard]] Future<std::vector<std::optional<float>>> compute_logprobs(
         ModelInput prompt) const;
     /// As above, for the last `last_n` tokens only.
     [[nodiscard]] Future<std::vector<std::optional<float>>> compute_logprobs(
         ModelInput prompt, std::int64_t last_n, CallOptions call) const;
 
-    /// Draws one sample from a server that can stream, and gives its pieces to `on_chunk` as they
-    /// come, one at a time, on the callback executor. No retries. Fails with `StatusError` that
-    /// names the feature if the server has no such endpoint.
+    /// Streams one sample from a server that supports it: passes its pieces to `on_chunk` as they
+    /// arrive, one at a time, on the callback executor. Not retried. Fails with a `StatusError`
+    /// that names the feature if the server does not support streaming.
     [[nodiscard]] Future<void> sample_stream(
         ModelInput prompt, SamplingParams params,
         std::function<void(SampleChunk const&)> on_chunk) const;
 
-    /// Asks the service which model these weights grew from, e.g. "Qwen/Qwen3-8B".
+    /// Asks the service for the base model of these weights, e.g. "Qwen/Qwen3-8B".
     [[nodiscard]] Future<std::string> get_base_model() const;
 
-    /// Completes once the sampling session exists, with its id; fails if it cannot be created.
-    /// There is no need to wait for it: samples do.
+    /// The id of the sampling session, once it exists; fails if it cannot be created. There is no
+    /// need to wait for it, since samples do.
     [[nodiscard]] Future<std::string> sampling_session_id() const;
-    /// A text by which another process can draw from the same weights; holds no credential.
+    /// A text with which another process can sample from the same weights. Contains no credential.
     [[nodiscard]] Future<std::string> get_sampler_handle() const;
-    /// As above with the credential of this process: a secret. For processes that have none.
+    /// As above, including the credential of this process, for processes that have none. A secret.
     [[nodiscard]] Future<std::string> export_sampler() const;
-    /// What the retry engine of this sampler did so far.
+    /// Counters of this sampler's retries.
     [[nodiscard]] Future<SamplerStats> stats() const;
 
 private:

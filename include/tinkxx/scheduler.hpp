@@ -8,11 +8,11 @@
 
 namespace tinkxx {
 
-/// Monotonic time: every deadline, delay and timeout (R-CONV-01).
+/// Monotonic time, for every deadline, delay and timeout.
 using TimePoint = std::chrono::steady_clock::time_point;
 /// Time of day: only for display, HTTP dates, token expiry and telemetry.
 using WallTime = std::chrono::system_clock::time_point;
-/// A piece of deferred work; move-only.
+/// A unit of deferred work; move-only.
 using Task = detail::UniqueFunction<void()>;
 
 class Scheduler;
@@ -23,8 +23,8 @@ enum class Precision : std::uint8_t {
     coarse,  ///< up to one tick (16 ms) late, and cheaper: deadlines, idle times
 };
 
-/// Something that wants to be called at a time. Meant to be a base of the object that waits:
-/// arming it never allocates. Destroying it disarms it. Loop thread only.
+/// Something to be called at a given time. Meant as a base class of the object that waits, so that
+/// arming never allocates. Destroying it disarms it. Loop thread only.
 class Timer {
 public:
     Timer() noexcept = default;
@@ -36,7 +36,7 @@ public:
 
     [[nodiscard]] bool armed() const noexcept { return owner_ != nullptr; }
 
-    /// Where a `Scheduler` keeps its bookkeeping; of no use to anyone else.
+    /// The bookkeeping of a `Scheduler`; not for other code.
     struct Links {
         Timer* child{};
         Timer* next{};
@@ -55,35 +55,35 @@ private:
     Links links_{};
 };
 
-/// The only source of time, timers, chance and deferred work in the library. The real one runs
-/// on a `Runtime`; `testing::ManualClock` moves when a test says so.
+/// The only source of time, timers, random numbers and deferred work in the library. The real one
+/// runs on a `Runtime`; `testing::ManualClock` is controlled by a test.
 ///
-/// Members are for the loop thread, except `post` and `on_loop`.
+/// Members may only be called on the loop thread, except `post` and `on_loop`.
 class Scheduler {
 public:
     virtual ~Scheduler() = default;
 
-    /// Frozen within one turn of the loop.
+    /// The current time; it does not change within one turn of the loop.
     [[nodiscard]] virtual TimePoint now() const noexcept = 0;
     [[nodiscard]] virtual WallTime wall() const noexcept = 0;
-    /// A number to seed one generator with, from the stream of that name: two machines with
-    /// their own streams do not disturb each other's draws.
+    /// A seed for one generator, from the stream with this name. Streams are independent of each
+    /// other.
     [[nodiscard]] virtual std::uint64_t entropy(std::string_view stream) = 0;
     /// Calls `timer.on_time()` once at `when` or later; an armed timer is moved. Timers of one
     /// precision with equal times are called in the order in which they were armed.
     virtual void arm(Timer& timer, TimePoint when, Precision precision) noexcept = 0;
-    /// After this `timer` is not called. Harmless if it is not armed.
+    /// Disarms `timer`. Does nothing if it is not armed.
     virtual void disarm(Timer& timer) noexcept = 0;
-    /// Runs `task` on the loop, after everything posted before it and never inside this call.
-    /// Any thread. Tasks that a closing loop no longer runs are destroyed unrun.
+    /// Runs `task` on the loop, after everything posted before it and never inside this call. Any
+    /// thread. When the loop closes, tasks that have not run are destroyed.
     virtual void post(Task task) = 0;
     /// Whether the caller is on this scheduler's loop, that is, inside `turn`. Any thread.
     [[nodiscard]] virtual bool on_loop() const noexcept = 0;
 
-    /// Runs what is due; if nothing is, waits for at most `limit` for something to be, and runs
-    /// that. True if anything was run; false before `limit` is over (by its own clock) only if
-    /// nothing ever will be until someone else acts. Called by the thread that lends itself to the
-    /// loop (a `Runtime` does this); never from within a task or timer.
+    /// Runs what is due; if nothing is, waits for at most `limit` for something to become due, and
+    /// runs that. Returns whether anything ran. Returns false before `limit` is over (by its own
+    /// clock) only if nothing can become due unless another thread acts. Called by the thread that
+    /// runs the loop (a `Runtime` does this); never inside a task or timer.
     virtual bool turn(std::chrono::nanoseconds limit) = 0;
 };
 

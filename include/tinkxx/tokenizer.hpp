@@ -13,7 +13,7 @@
 
 namespace tinkxx {
 
-/// Turns text into the tokens of some model, and back. Any thread.
+/// Converts text to the tokens of a model and back. Any thread.
 class Tokenizer {
 public:
     virtual ~Tokenizer() = default;
@@ -22,31 +22,31 @@ public:
     [[nodiscard]] virtual std::string decode(std::span<Token const> tokens) const = 0;
 };
 
-/// For models whose tokens are the bytes of a text, such as tinkxx/tiny.
+/// For models whose tokens are bytes, such as tinkxx/tiny.
 class ByteTokenizer final : public Tokenizer {
 public:
     [[nodiscard]] std::vector<Token> encode(std::string_view text) const override;
-    /// Tokens that are no byte, such as the one that ends a text, are left out.
+    /// Tokens that are not bytes, such as the end-of-text token, are left out.
     [[nodiscard]] std::string decode(std::span<Token const> tokens) const override;
 };
 
-/// Finds the tokenizer of that id, wherever the caller keeps them. What it throws passes through.
+/// Loads the tokenizer with this id. Exceptions are passed on.
 using TokenizerLoader = std::function<std::shared_ptr<Tokenizer const>(TokenizerId const& id)>;
 
-/// Tokenizers by their id, which are loaded when they are first asked for and then kept.
+/// A cache of tokenizers by id, which are loaded on first use.
 ///
-/// A cheap handle: copies share what is kept. Every member may be called from any thread; two that
-/// ask at once for a tokenizer that is not there may both have it loaded.
+/// A cheap handle: copies share one cache. Every member may be called from any thread; two threads
+/// that request the same missing tokenizer at once may both load it.
 class Tokenizers {
 public:
-    /// How many are kept: those that were asked for last.
+    /// The number of tokenizers that are kept; the least recently used one is dropped first.
     static constexpr std::size_t default_capacity = 32;
 
-    /// Throw `ValidationError` if there is no loader.
+    /// Throws `ValidationError` if there is no loader.
     explicit Tokenizers(TokenizerLoader loader);
     Tokenizers(TokenizerLoader loader, std::size_t capacity);
 
-    /// Never null: throws `ValidationError` if the loader gave none.
+    /// Never null: throws `ValidationError` if the loader returns null.
     [[nodiscard]] std::shared_ptr<Tokenizer const> get(TokenizerId const& id) const;
 
 private:

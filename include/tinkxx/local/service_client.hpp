@@ -8,7 +8,8 @@
 
 namespace tinkxx::local {
 
-/// A client of that server. Options of `client` that lead elsewhere, such as its URL, do not count.
+/// A client of this server. Options of `client` that select another server, such as its URL, are
+/// ignored.
 [[nodiscard]] inline ServiceClient service_client(Server const& server, ClientOptions client) {
     client.base_url = Server::base_url();
     if (client.api_key.empty()) client.api_key = "tml-local";
@@ -17,8 +18,8 @@ namespace tinkxx::local {
     return ServiceClient{std::move(client)};
 }
 
-/// A server within this process and its client: no port, no key, no network. The server ends with
-/// the last handle that was made from the client, and the last call that is under way.
+/// A server inside this process and its client, without a port, a key or the network. The server
+/// ends with the last handle made from the client and the last pending call.
 ///
 ///     auto service = tinkxx::local::service_client(
 ///         {.models = {{.name = "tinkxx/tiny", .folder = "models/tiny", .byte_level = true}}});

@@ -10,7 +10,7 @@
 
 namespace tinkxx::testing {
 
-/// A sink that keeps an answer and notes every breach of the `ReplySink` contract: for the tests
+/// A sink that stores an answer and records every violation of the `ReplySink` contract, for tests
 /// of a transport.
 ///
 ///     ContractSink sink;
@@ -19,12 +19,12 @@ namespace tinkxx::testing {
 ///     EXPECT_TRUE(sink.ended());
 ///     EXPECT_THAT(sink.breaches(), IsEmpty());
 ///
-/// Loop thread only; outlives its call.
+/// Loop thread only. Must outlive its call.
 class ContractSink final : public ReplySink {
 public:
-    /// Starts a call that is answered here, and notes it if the answer comes before the return.
+    /// Starts a call that is answered here; an answer before `start` returns is a violation.
     Call start(Transport& transport, Request request);
-    /// Cancels the call; whatever comes after that is a breach.
+    /// Cancels the call; anything that arrives afterwards is a violation.
     void cancel(Transport& transport) noexcept;
 
     [[nodiscard]] Call call() const noexcept { return call_; }
@@ -36,7 +36,7 @@ public:
     [[nodiscard]] std::size_t pieces() const noexcept { return pieces_; }
     [[nodiscard]] std::optional<Failure> const& failure() const noexcept { return failure_; }
     [[nodiscard]] Timing const& timing() const noexcept { return timing_; }
-    /// One sentence for each breach.
+    /// One sentence for each violation.
     [[nodiscard]] std::vector<std::string> const& breaches() const noexcept { return breaches_; }
 
     /// Called inside each callback, with its name: "head", "data", "done", "failure".

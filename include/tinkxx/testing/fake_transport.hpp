@@ -15,40 +15,41 @@
 
 namespace tinkxx::testing {
 
-/// What a `FakeTransport` answers.
+/// An answer of a `FakeTransport`.
 ///
 ///     Reply{.body = R"({"status":"ok"})"}                  200, at once
 ///     Reply{.status = 503, .headers = {{"retry-after", "2"}}}
 ///     Reply{.body = text, .pieces = 3, .piece_delay = 10ms}
 ///     failing(FailureKind::reset, Seen::maybe)
 struct Reply {
-    /// 0 with a `failure`: no answer at all, just the failure.
+    /// 0 with a `failure`: no answer, only the failure.
     int status{200};
-    /// A Content-Length is added, as a server would, unless there is one or a Transfer-Encoding.
+    /// A Content-Length is added unless there is one, or a Transfer-Encoding.
     Headers headers{};
     std::string body{};
-    /// Into how many pieces the body is cut.
+    /// The number of pieces in which the body is delivered.
     std::size_t pieces{1};
-    /// Before the head, and between the pieces of the body.
+    /// The delay before the head, and between the pieces of the body.
     std::chrono::nanoseconds delay{0};
     std::chrono::nanoseconds piece_delay{0};
-    /// Comes in place of the end: after the body, or with `status = 0` in place of everything.
+    /// Replaces the end of the answer: reported after the body, or with `status = 0` instead of an
+    /// answer.
     std::optional<Failure> failure{};
     int http_version{11};
 };
 
-/// A reply that is no answer but a failure.
+/// A reply that is a failure without an answer.
 [[nodiscard]] Reply failing(FailureKind kind, Seen seen = Seen::maybe);
 
-/// A request as it reached a `FakeTransport`.
+/// A request that reached a `FakeTransport`.
 struct SentRequest {
     Call call{};
     std::string method{};
     std::string url{};
-    /// The part of the URL between authority and `?`, and the part after it.
+    /// The path and the query of the URL.
     std::string path{};
     std::string query{};
-    /// Common lines and lines of the request, in the order of sending.
+    /// All headers, in the order of sending.
     Headers headers{};
     std::string body{};
     Purpose purpose{Purpose::rest};
@@ -56,12 +57,12 @@ struct SentRequest {
     Redirects redirects{Redirects::follow};
     TimePoint at{};
     bool cancelled{false};
-    /// Whether its answer has ended, with success or failure.
+    /// Whether its answer has ended, successfully or not.
     bool ended{false};
     /// Whether `discard` was called for it.
     bool discarded{false};
 
-    /// The value of the first line of that name, or empty.
+    /// The value of the first header with this name, or empty.
     [[nodiscard]] std::string header(std::string_view name) const;
 };
 
@@ -73,22 +74,23 @@ struct SentRequest {
 ///     HttpClient client{{.transport = fake, .runtime = Runtime{{.threads = 0, .scheduler =
 ///     clock}}}}; … EXPECT_EQ(fake->sent().at(0).method, "GET");
 ///
-/// A request is answered by the first of these that has something left: the rules in the order
-/// of their making, the replies given to `push`, the handler given to `otherwise`. A request that
-/// nothing answers fails with `FailureKind::invalid_request` and a message that lists the script.
+/// A request is answered by the first of these that applies: the rules in the order in which they
+/// were made, the replies given to `push`, the handler given to `otherwise`. If none applies, it
+/// fails with `FailureKind::invalid_request` and a message that lists the script.
 ///
-/// Time limits of a request (`read`, `total`) and its `max_response_bytes` are honoured, so a
-/// held answer times out when the clock is advanced.
+/// The time limits of a request (`read`, `total`) and its `max_response_bytes` apply, so a held
+/// answer times out when the clock is advanced.
 ///
-/// `start`, `cancel`, `pause` and `drain` are for the loop thread, as with any transport; all
-/// other members may be called from any thread. Outlives its calls; the scheduler outlives it.
+/// `start`, `cancel`, `pause` and `drain` may only be called on the loop thread, as with any
+/// transport; all other members on any thread. It must outlive its calls, and the scheduler must
+/// outlive it.
 class FakeTransport final : public Transport {
 public:
-    /// Makes the answer to a request, on the loop thread. Empty: the answer is held back until
-    /// `release` or `fail`.
+    /// Returns the answer to a request; called on the loop thread. An empty result holds the answer
+    /// back until `release` or `fail`.
     using Handler = std::function<std::optional<Reply>(SentRequest const&)>;
 
-    /// Answers requests of one method and path. Valid as long as the transport.
+    /// Answers requests with one method and path. Valid as long as the transport.
     class Rule {
     public:
         /// Answers the next `times` matching requests.
@@ -111,15 +113,15 @@ public:
     explicit FakeTransport(Scheduler& scheduler);
     ~FakeTransport() override;
 
-    /// A rule for `method` (or `*`) and `path`: the path of the URL as sent, or its beginning if
-    /// `path` ends in `*`.
+    /// Adds a rule for `method` (or `*`) and `path`, which is the path of the URL as sent, or its
+    /// beginning if it ends in `*`.
     Rule on(std::string method, std::string path);
     /// Answers the next request that no rule answers.
     void push(Reply reply);
     /// Answers requests that neither a rule nor `push` answers.
     void otherwise(Handler handler);
 
-    /// Ends the waiting of a held answer. False if that call is not held (any more).
+    /// Delivers a held answer. Returns false if this call is not held, or no longer held.
     bool release(Call call, Reply reply);
     bool fail(Call call, Failure failure);
     /// As above, for the answer that was held first.
@@ -130,9 +132,9 @@ public:
     [[nodiscard]] std::vector<SentRequest> sent() const;
     [[nodiscard]] std::vector<SentRequest> sent(std::string_view path) const;
     [[nodiscard]] std::size_t sent_count() const;
-    /// Calls whose answer has not ended.
+    /// The number of calls whose answer has not ended.
     [[nodiscard]] std::size_t open_count() const;
-    /// Calls whose answer is held back, oldest first.
+    /// The calls whose answers are held back, oldest first.
     [[nodiscard]] std::vector<Call> held() const;
     [[nodiscard]] std::size_t cancelled_count() const;
     [[nodiscard]] bool paused(Call call) const;
@@ -140,7 +142,7 @@ public:
 
     Call start(Request request, ReplySink& sink) override;
     void cancel(Call call) noexcept override;
-    /// Of a call that is to fail: what the failure says.
+    /// The failure of a call that is to fail.
     [[nodiscard]] Seen seen(Call call) const noexcept override;
     void pause(Call call, bool on) noexcept override;
     void discard(Call call) noexcept override;

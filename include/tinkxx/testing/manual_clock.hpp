@@ -11,18 +11,18 @@
 
 namespace tinkxx::testing {
 
-/// How a `ManualClock` begins.
+/// The initial state of a `ManualClock`.
 struct ManualClockOptions {
-    /// Seeds all chance: equal seeds give equal runs.
+    /// The seed of all random numbers: equal seeds give equal runs.
     std::uint64_t seed{0};
     /// Time of day at the start; the default is 2027-01-15 08:00 UTC.
     WallTime wall{std::chrono::seconds{1'800'000'000}};
-    /// When waiting would be needed, time jumps to the next timer: hours pass in milliseconds,
-    /// and `Future::get()` needs no `advance`.
+    /// Instead of waiting, jump to the next timer: hours pass in milliseconds, and `Future::get()`
+    /// needs no `advance`.
     bool auto_advance{false};
 };
 
-/// Time in the hands of a test. Give it to a runtime without threads:
+/// A clock that a test controls. Pass it to a runtime without threads:
 ///
 ///     auto clock = std::make_shared<testing::ManualClock>();
 ///     Runtime runtime{{.threads = 0, .scheduler = clock}};
@@ -30,33 +30,34 @@ struct ManualClockOptions {
 ///     clock->advance(6999ms);   // up to the edge,
 ///     clock->advance(1ms);      // and over it
 ///
-/// Nothing happens unless the test calls `advance`, `run_ready` or `Runtime::poll` (or waits for a
-/// future, which polls). Timers run in the order of their times, each at its own time; the work
-/// that they post runs before the next of them. Timers of both precisions are exact.
+/// Nothing runs unless the test calls `advance`, `run_ready` or `Runtime::poll`, or waits for a
+/// future, which polls. Timers run in the order of their times, each at its own time; tasks that
+/// they post run before the next timer. Timers of both precisions are exact.
 ///
-/// All for the test's thread, which is the loop thread, except `post` and `on_loop`.
+/// Members may only be called on the test's thread, which is the loop thread, except `post` and
+/// `on_loop`.
 class ManualClock final : public Scheduler {
 public:
     ManualClock();
     explicit ManualClock(ManualClockOptions options);
     ~ManualClock() override;
 
-    /// Moves time on by `step`, running everything that falls due on the way. Throws
-    /// `UsageError` when called from within a task or timer.
+    /// Advances the time by `step`, running everything that becomes due on the way. Throws
+    /// `UsageError` if called inside a task or timer.
     void advance(std::chrono::nanoseconds step);
-    /// As `advance`, up to `when`; a time that has passed runs only what is due.
+    /// As `advance`, up to the time `when`. If that has passed, only runs what is due.
     void advance_to(TimePoint when);
-    /// Runs what is due now, and what that makes due, without moving time. True if there was
-    /// anything.
+    /// Runs what is due now, and what that makes due, without advancing the time. Returns whether
+    /// there was anything.
     bool run_ready();
 
-    /// Sets the time of day, as an operator or NTP would: deadlines are not moved by it.
+    /// Sets the time of day, as an operator or NTP would. Deadlines are not affected.
     void set_wall(WallTime wall) noexcept;
     void set_auto_advance(bool on) noexcept;
 
     [[nodiscard]] std::size_t pending_timers() const noexcept;
     [[nodiscard]] std::size_t pending_tasks() const;
-    /// When the next timer falls due.
+    /// The time of the next timer.
     [[nodiscard]] std::optional<TimePoint> next_due() const noexcept;
 
     TimePoint now() const noexcept override;
@@ -65,10 +66,10 @@ public:
     void arm(Timer& timer, TimePoint when, Precision precision) noexcept override;
     void disarm(Timer& timer) noexcept override;
     void post(Task task) override;
-    /// True while the calling thread is inside `advance`, `run_ready` or `turn`.
+    /// Whether the calling thread is inside `advance`, `run_ready` or `turn`.
     bool on_loop() const noexcept override;
-    /// With `auto_advance`, `limit` is virtual time. Without, time stands still and `limit` is
-    /// how long to wait for a `post` of another thread.
+    /// With `auto_advance`, `limit` is virtual time. Without it, time stands still, and `limit` is
+    /// the real time to wait for a `post` from another thread.
     bool turn(std::chrono::nanoseconds limit) override;
 
 private:

@@ -18,8 +18,8 @@
 
 namespace tinkxx {
 
-/// A tensor whose numbers somebody else keeps, in the layout of `TensorData`. They are read, and
-/// copied once, when the call that takes the tensor encodes its request: before it returns.
+/// A view of numbers that the caller owns, in the layout of `TensorData`. They are copied once,
+/// when the call that takes the tensor encodes its request, which is before it returns.
 struct TensorView {
     std::variant<std::span<float const>, std::span<std::int64_t const>> data{};
     std::optional<std::span<std::int64_t const>> shape{};
@@ -30,7 +30,7 @@ struct TensorView {
         return data.index() == 0 ? DType::float32 : DType::int64;
     }
     [[nodiscard]] bool sparse() const noexcept { return sparse_crow_indices.has_value(); }
-    /// How many numbers there are; of a CSR matrix, the stored ones.
+    /// The number of elements; for a CSR matrix, of stored elements.
     [[nodiscard]] std::size_t size() const noexcept;
 };
 
@@ -40,24 +40,26 @@ struct TensorView {
 /// The same numbers in the same layout.
 [[nodiscard]] bool operator==(TensorView const& a, TensorView const& b) noexcept;
 
-/// A dense matrix in CSR form: its cells that differ from `pad`. Throws `ValidationError` if the
-/// tensor is sparse already or has no two dimensions.
+/// A dense matrix in CSR form, storing the cells that differ from `pad`. Throws `ValidationError`
+/// if the tensor is already sparse or is not a matrix.
 [[nodiscard]] TensorData to_csr(TensorData const& dense, double pad = 0);
 /// The dense form of a CSR matrix; cells that are not stored become `pad`.
 [[nodiscard]] TensorData to_dense(TensorData const& csr, double pad = 0);
-/// The CSR form of a matrix if that is smaller: if (rows + 1) + 2 * stored < rows * columns. Else,
-/// and if the tensor is no dense matrix, the tensor as it is. Some servers take no CSR.
+/// The CSR form of a matrix if that is smaller, that is, if (rows + 1) + 2 * stored < rows *
+/// columns; otherwise, and for a tensor that is not a dense matrix, the tensor unchanged. Some
+/// servers do not accept CSR.
 [[nodiscard]] TensorData csr_if_smaller(TensorData tensor, double pad = 0);
 
 /// The values of one loss input.
 ///
-/// A `TensorData` or a `TensorView` is sent as it is. A plain list, one-dimensional or of rows
-/// that are equally long, takes the element type that the service wants for the input's name, and
-/// that of its own elements if the name is not one of those.
+/// A `TensorData` or a `TensorView` is sent unchanged. A plain list, or a list of rows of equal
+/// length, is converted to the element type that the service expects for the input's name; for
+/// other names its own element type is kept.
 class LossInput {
 public:
     LossInput(TensorData tensor) : value_{std::move(tensor)} {}
-    /// Keeps no copy: what the view shows must stay until the call that sends it has returned.
+    /// Keeps no copy: the viewed numbers must stay valid until the call that sends them has
+    /// returned.
     LossInput(TensorView view) : value_{view} {}
     LossInput(std::span<float const> numbers) : value_{TensorView{.data = numbers}} {}
     LossInput(std::span<std::int64_t const> numbers) : value_{TensorView{.data = numbers}} {}
@@ -74,7 +76,7 @@ public:
     LossInput(std::vector<std::vector<std::int32_t>> const& rows);
 
     [[nodiscard]] TensorView view() const noexcept;
-    /// Whether the numbers are kept here, and not elsewhere.
+    /// Whether this object owns the numbers.
     [[nodiscard]] bool owned() const noexcept { return value_.index() != 1; }
 
     bool operator==(LossInput const& other) const noexcept { return view() == other.view(); }
@@ -92,7 +94,7 @@ private:
     std::variant<TensorData, TensorView, Plain> value_;
 };
 
-/// The named tensors that a loss reads beside the model's input.
+/// The named tensors that a loss reads besides the model's input.
 ///
 ///     LossInputs inputs{{"target_tokens", targets}, {"weights", {0, 1, 1}}};
 ///     inputs.set("advantages", std::span<float const>{advantages});
@@ -106,15 +108,15 @@ public:
     };
 
     LossInputs() = default;
-    /// As `set` for each; a name that comes twice keeps its last values.
+    /// As `set` for each; if a name occurs twice, the last value is kept.
     LossInputs(std::initializer_list<Entry> entries);
 
-    /// Puts or replaces an input. Throws `ValidationError` if a plain list does not fit the type
-    /// that belongs to the name, such as 0.5 as a token.
+    /// Adds or replaces an input. Throws `ValidationError` if a plain list does not fit the type
+    /// that the name requires, such as 0.5 as a token.
     void set(std::string name, LossInput input);
     bool erase(std::string_view name);
     [[nodiscard]] bool contains(std::string_view name) const { return inputs_.contains(name); }
-    /// The values under a name, if there are any. Valid until the input is replaced.
+    /// The values of an input, or null. Valid until the input is replaced.
     [[nodiscard]] std::optional<TensorView> find(std::string_view name) const;
     /// As `find`; throws `ValidationError` if there is no such input.
     [[nodiscard]] TensorView at(std::string_view name) const;
@@ -125,7 +127,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return inputs_.size(); }
     [[nodiscard]] bool empty() const noexcept { return inputs_.empty(); }
 
-    /// Copies what is kept elsewhere, so that nothing else need stay.
+    /// Copies viewed numbers, so that their owner may go away.
     void own();
 
     bool operator==(LossInputs const&) const = default;
@@ -139,7 +141,7 @@ private:
 /// `clip_low_threshold`, `clip_high_threshold` and `sequence_ratio_mask`.
 [[nodiscard]] std::optional<DType> loss_input_dtype(std::string_view name) noexcept;
 
-/// From which sampled sequence tokens of a datum come.
+/// Which sampled sequence some tokens of a datum come from.
 struct ProvenanceSpan {
     enum class Kind : std::uint8_t {
         prompt,   ///< from the prompt of that sequence's request
@@ -154,8 +156,8 @@ struct ProvenanceSpan {
     bool operator==(ProvenanceSpan const&) const = default;
 };
 
-/// One training example: what the model reads, and what the loss needs to judge it. Inputs and
-/// targets are shifted by the caller: `target_tokens[i]` is what should follow position i.
+/// One training example: the model's input, and the inputs of the loss. The caller shifts inputs
+/// and targets: `target_tokens[i]` is the token that should follow position i.
 struct Datum {
     ModelInput model_input{};
     LossInputs loss_fn_inputs{};
@@ -164,8 +166,8 @@ struct Datum {
     std::vector<ProvenanceSpan> loss_fn_input_spans{};
 
     /// A copy with these spans. Throws `ValidationError` unless the lengths of `input` add up to
-    /// that of the model input and, if they are one-dimensional, those of `targets` to that of
-    /// `target_tokens`.
+    /// the length of the model input and, for one-dimensional targets, those of `targets` to the
+    /// length of `target_tokens`.
     [[nodiscard]] Datum with_provenance(std::vector<ProvenanceSpan> input,
                                         std::vector<ProvenanceSpan> targets) const;
 

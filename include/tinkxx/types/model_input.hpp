@@ -12,10 +12,10 @@ namespace tinkxx {
 
 class Tokenizer;
 
-/// A token id of some model's vocabulary.
+/// A token id in the vocabulary of a model.
 using Token = std::int32_t;
 
-/// Text, as token ids.
+/// Text as token ids.
 struct EncodedTextChunk {
     std::vector<Token> tokens{};
 
@@ -28,14 +28,14 @@ enum class ImageFormat : std::uint8_t { png, jpeg };
 struct ImageChunk {
     std::string data{};
     ImageFormat format{ImageFormat::png};
-    /// How many tokens the image should make. The service computes the number itself, and fails
-    /// early if it differs.
+    /// The expected number of tokens. The service computes the number itself, and refuses the
+    /// request early if it differs.
     std::optional<std::int64_t> expected_tokens{};
 
     bool operator==(ImageChunk const&) const = default;
 };
 
-/// An image that the service already has.
+/// An image that the service already stores.
 struct ImageAssetPointerChunk {
     std::string location{};
     ImageFormat format{ImageFormat::png};
@@ -54,7 +54,7 @@ struct DmelChunk {
 using ModelInputChunk =
     std::variant<EncodedTextChunk, ImageChunk, ImageAssetPointerChunk, DmelChunk>;
 
-/// What a model is given to read: text, images and audio in order.
+/// The input of a model: text, images and audio, in order.
 ///
 ///     auto prompt = ModelInput::from_tokens({9707, 11, 1879});
 ///     auto longer = prompt.append(ImageChunk{.data = png, .expected_tokens = 64});
@@ -67,10 +67,10 @@ struct ModelInput {
     /// As above, with the tokens of a text.
     [[nodiscard]] static ModelInput from_text(std::string_view text, Tokenizer const& tokenizer);
 
-    /// The token ids of all chunks; throws `ValidationError` if one of them is no text.
+    /// The token ids of all chunks. Throws `ValidationError` if one of them is not text.
     [[nodiscard]] std::vector<Token> to_tokens() const;
-    /// The number of tokens; throws `ValidationError` if an image does not say how many it makes
-    /// or audio has a broken header.
+    /// The number of tokens. Throws `ValidationError` if an image has no `expected_tokens` or audio
+    /// has a malformed header.
     [[nodiscard]] std::int64_t length() const;
 
     /// A copy with one more chunk.
@@ -81,7 +81,7 @@ struct ModelInput {
     bool operator==(ModelInput const&) const = default;
 };
 
-/// The number of tokens that a chunk stands for; throws as `ModelInput::length`.
+/// The number of tokens of one chunk. Throws as `ModelInput::length`.
 [[nodiscard]] std::int64_t length(ModelInputChunk const& chunk);
 
 }  // namespace tinkxx

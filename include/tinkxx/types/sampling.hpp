@@ -27,7 +27,7 @@ public:
     using Value = std::variant<std::monostate, Nowhere, std::string, std::vector<std::string>,
                                std::vector<Token>>;
 
-    /// At the model's end of sequence only.
+    /// Only at the model's end of sequence.
     Stop() = default;
     Stop(char const* text) : value_{std::string{text}} {}
     Stop(std::string text) : value_{std::move(text)} {}
@@ -39,7 +39,7 @@ public:
     [[nodiscard]] static Stop nowhere();
 
     [[nodiscard]] Value const& value() const noexcept { return value_; }
-    /// Whether anything but the end of sequence was chosen.
+    /// Whether something other than the default was chosen.
     [[nodiscard]] bool set() const noexcept { return value_.index() != 0; }
 
     bool operator==(Stop const&) const = default;
@@ -48,38 +48,39 @@ private:
     Value value_{};
 };
 
-/// How tokens are drawn.
+/// How tokens are sampled.
 struct SamplingParams {
-    /// Empty: as many as the model's context holds. Some servers want a number.
+    /// Empty: up to the model's context length. Some servers require a number.
     std::optional<std::int64_t> max_tokens{};
     /// The same seed gives the same samples. Empty: chosen by the server.
     std::optional<std::uint64_t> seed{};
     Stop stop{};
-    /// 0 always takes the likeliest token.
+    /// 0 always takes the most likely token.
     double temperature{1};
-    /// Only the k likeliest tokens; -1: all.
+    /// Sample from the k most likely tokens only; -1: from all.
     std::int64_t top_k{-1};
-    /// Only the likeliest tokens that together reach this probability; 1: all.
+    /// Sample from the smallest set of most likely tokens whose probabilities add up to this; 1:
+    /// from all.
     double top_p{1};
 
     bool operator==(SamplingParams const&) const = default;
 };
 
-/// How many samples, and what to report beside their tokens.
+/// How many samples to return, and what to report besides their tokens.
 struct SampleOptions {
     std::int64_t num_samples{1};
-    /// The log-probability of each prompt token.
+    /// Report the log-probability of each prompt token.
     bool include_prompt_logprobs{false};
-    /// The k likeliest tokens at each prompt position.
+    /// Report the k most likely tokens at each prompt position.
     std::int64_t topk_prompt_logprobs{0};
-    /// The k likeliest tokens at each sampled position.
+    /// Report the k most likely tokens at each sampled position.
     std::int64_t topk_sample_logprobs{0};
     /// int64, [prompt length - 1, K], dense or CSR: cell [i, j] names a token whose
     /// log-probability at prompt position i + 1 is wanted; -1: none.
     std::optional<TensorData> target_prompt_logprobs{};
-    /// k tokens drawn at each prompt position but the first.
+    /// Sample k alternative tokens at each prompt position except the first.
     std::int64_t prompt_alt_tokens_k{0};
-    /// Only the last n prompt tokens are scored. Needs `include_prompt_logprobs`.
+    /// Score only the last n prompt tokens. Needs `include_prompt_logprobs`.
     std::optional<std::int64_t> prompt_logprobs_last_n{};
 
     bool operator==(SampleOptions const&) const = default;
@@ -88,7 +89,7 @@ struct SampleOptions {
 /// Why a sample ended.
 enum class StopReason : std::uint8_t {
     stop,    ///< at a stop text, a stop token or the end of the sequence
-    length,  ///< `max_tokens` were drawn
+    length,  ///< at `max_tokens`
 };
 
 struct TokenLogprob {
@@ -98,7 +99,7 @@ struct TokenLogprob {
     bool operator==(TokenLogprob const&) const = default;
 };
 
-/// One row per position; a position that was not scored has none.
+/// One row per position; a position that was not scored has no row.
 using TopkLogprobs = std::vector<std::optional<std::vector<TokenLogprob>>>;
 
 /// One completion.
@@ -109,13 +110,13 @@ struct SampledSequence {
     std::optional<std::vector<float>> logprobs{};
     /// One row per token, if asked for.
     std::optional<TopkLogprobs> topk_logprobs{};
-    /// By which training data can name this sequence. Empty if the server gives none.
+    /// The id by which training data can refer to this sequence. Empty if the server gives none.
     std::string sequence_id{};
 
     bool operator==(SampledSequence const&) const = default;
 };
 
-/// Tokens drawn at prompt positions, int64, and their log-probabilities, float32, both
+/// Tokens sampled at prompt positions, int64, and their log-probabilities, float32, both
 /// [prompt length - 1, k]; row i is for position i + 1.
 struct PromptAltTokens {
     TensorData tokens{};
@@ -127,12 +128,12 @@ struct PromptAltTokens {
 /// The answer to one `sample`.
 struct SampleResponse {
     std::vector<SampledSequence> sequences{};
-    /// One per prompt token; none where nothing was scored, as for the first.
+    /// One entry per prompt token; empty where nothing was scored, as for the first token.
     std::optional<std::vector<std::optional<float>>> prompt_logprobs{};
     std::optional<TopkLogprobs> topk_prompt_logprobs{};
-    /// How many prompt tokens the server had already computed.
+    /// How many prompt tokens the server found in its cache.
     std::int64_t prompt_cache_hit_tokens{0};
-    /// float32, in the layout that was asked for.
+    /// float32, in the layout of the request.
     std::optional<TensorData> target_prompt_logprobs{};
     std::optional<PromptAltTokens> prompt_alt_tokens{};
 

@@ -7,7 +7,7 @@
 
 namespace tinkxx {
 
-/// A model that a server offers. What the server does not say is empty.
+/// A model that a server offers. Members that the server does not report are empty.
 struct SupportedModel {
     std::optional<std::string> model_name{};
     std::optional<std::int64_t> max_context_length{};
@@ -25,7 +25,7 @@ struct ServerCapabilities {
     bool operator==(ServerCapabilities const&) const = default;
 };
 
-/// Whom the credential of a client stands for.
+/// The user or organisation that a client's credential belongs to.
 struct Identity {
     std::string user_urn{};
     std::optional<std::string> email{};
@@ -34,7 +34,7 @@ struct Identity {
     bool operator==(Identity const&) const = default;
 };
 
-/// How a session ended, as its owner sees it.
+/// How a session ended, as reported by its owner.
 enum class CloseReason : std::uint8_t { success, errored, interrupted };
 
 }  // namespace tinkxx

@@ -7,16 +7,16 @@
 
 namespace tinkxx {
 
-/// The element types that travel.
+/// The element types of the API.
 enum class DType : std::uint8_t { float32, int64 };
 
-/// A tensor as the service takes and gives it: numbers in row-major order, dense, or the stored
-/// cells of a sparse matrix in CSR form.
+/// A tensor in the form of the API: numbers in row-major order, dense, or the stored cells of a
+/// sparse matrix in CSR form.
 struct TensorData {
     std::variant<std::vector<float>, std::vector<std::int64_t>> data{};
-    /// Empty: one-dimensional. A CSR matrix needs it.
+    /// Empty: one-dimensional. Required for a CSR matrix.
     std::optional<std::vector<std::int64_t>> shape{};
-    /// CSR only: where each row begins in `data`, and one more entry for the end.
+    /// CSR only: the index in `data` at which each row begins, plus one entry for the end.
     std::optional<std::vector<std::int64_t>> sparse_crow_indices{};
     /// CSR only: the column of each element of `data`.
     std::optional<std::vector<std::int64_t>> sparse_col_indices{};

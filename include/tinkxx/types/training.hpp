@@ -18,7 +18,7 @@ namespace tinkxx {
 
 // Losses ----------------------------------------------------------------------------------------
 
-/// The losses that this release knows. Others can be named by text, see `Loss`.
+/// The losses that this release knows. Other losses can be given by name, see `Loss`.
 enum class LossFn : std::uint8_t {
     cross_entropy,        ///< target_tokens, weights
     importance_sampling,  ///< target_tokens, logprobs, advantages
@@ -30,7 +30,7 @@ enum class LossFn : std::uint8_t {
     custom,               ///< an uploaded loss: config `loss_id`
 };
 
-/// As the service names it, such as `cross_entropy`.
+/// The service's name of it, such as `cross_entropy`.
 [[nodiscard]] std::string_view to_string(LossFn loss) noexcept;
 /// The loss of that name, if this release knows it.
 [[nodiscard]] std::optional<LossFn> parse_loss_fn(std::string_view name) noexcept;
@@ -67,8 +67,8 @@ struct StableReinforceConfig {
 ///     trainer.forward_backward(batch, PpoConfig{.clip_high_threshold = 1.3});
 ///     trainer.forward_backward(batch, {"brand_new", {{"alpha", 0.5}}});  // sent unchecked
 ///
-/// What is named by its type is checked with its inputs before anything is sent; a name given as
-/// text goes to the server as it is, even if this release knows it.
+/// A loss given by its type is checked, together with its inputs, before anything is sent. A name
+/// given as text is sent unchecked, even if this release knows it.
 class Loss {
 public:
     Loss(LossFn fn) : fn_{fn}, name_{to_string(fn)} {}
@@ -86,7 +86,7 @@ public:
 
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
     [[nodiscard]] LossConfig const& config() const noexcept { return config_; }
-    /// The loss, if it was named by its type.
+    /// The loss, if it was given by its type.
     [[nodiscard]] std::optional<LossFn> known() const noexcept { return fn_; }
 
     bool operator==(Loss const&) const = default;
@@ -97,28 +97,28 @@ private:
     LossConfig config_{};
 };
 
-/// By name and, where it has one, reduction, such as `loss:sum`.
+/// Values by name and, where there is one, reduction, such as `loss:sum`.
 using MetricValues = std::map<std::string, double, std::less<>>;
 
-/// What a loss function of the caller's own makes of the log-probabilities.
+/// The result of a custom loss function.
 struct CustomLossValue {
     double loss{0};
-    /// For each datum the derivatives of `loss` by its log-probabilities, in their order.
+    /// For each datum, the derivatives of `loss` with respect to its log-probabilities.
     std::vector<std::vector<float>> gradient{};
     MetricValues metrics{};
 
     bool operator==(CustomLossValue const&) const = default;
 };
 
-/// A loss function of the caller's own. It is given the data and, for each datum, the
-/// log-probabilities of its `target_tokens`: float32, in their shape.
+/// A custom loss function. It receives the data and, for each datum, the log-probabilities of its
+/// `target_tokens` as float32 in the same shape.
 using CustomLoss = std::function<CustomLossValue(std::span<Datum const> data,
                                                  std::span<TensorData const> logprobs)>;
 
 // Optimizers ------------------------------------------------------------------------------------
 
-/// A family of optimizers that this release does not know: its name, and its other members, each
-/// as JSON text, such as `{"version", "2"}`.
+/// An optimizer family that this release does not know: its name, and its other members, each as
+/// JSON text, such as `{"version", "2"}`.
 struct OpenOptimizer {
     std::string type{};
     std::map<std::string, std::string> members{};
@@ -135,7 +135,7 @@ struct DimuonConfig {
     bool operator==(DimuonConfig const&) const = default;
 };
 
-/// The family that a model is created with, for all its life.
+/// The optimizer family that a model is created with. It cannot be changed later.
 using OptimizerConfig = std::variant<AdamConfig, DimuonConfig, OpenOptimizer>;
 
 /// One step of AdamW.
@@ -146,7 +146,7 @@ struct AdamParams {
     double eps{1e-12};
     /// Decoupled from the gradient.
     double weight_decay{0};
-    /// The largest norm that all gradients together may have; 0: no limit.
+    /// Clips the norm of all gradients together to this value; 0: no clipping.
     double grad_clip_norm{0};
 
     /// Throws `ValidationError`: all must be finite, betas in [0, 1), eps > 0, the others >= 0.
@@ -159,7 +159,7 @@ struct DimuonParams {
     /// Must be set.
     std::optional<double> learning_rate{};
     double beta1{0.9};
-    /// The largest norm that all gradients together may have; 0 or less: no limit.
+    /// Clips the norm of all gradients together to this value; 0 or less: no clipping.
     double grad_clip_norm{0};
 
     /// Throws `ValidationError`: all must be finite, learning_rate >= 0, beta1 in [0, 1).
@@ -185,7 +185,7 @@ struct LoraConfig {
     bool train_mlp{true};
     bool train_attn{true};
 
-    /// Throws `ValidationError` if nothing would be trained, or if the rank is negative.
+    /// Throws `ValidationError` if nothing would be trained or the rank is negative.
     void validate() const;
     bool operator==(LoraConfig const&) const = default;
 };
@@ -228,7 +228,7 @@ struct WeightsInfo {
 
 // Results ---------------------------------------------------------------------------------------
 
-/// What a loss says about one datum, by name: `logprobs`, often `elementwise_loss`.
+/// The outputs of a loss for one datum, by name: `logprobs`, often `elementwise_loss`.
 using LossFnOutput = std::map<std::string, TensorData, std::less<>>;
 
 /// The answer to `forward` and `forward_backward`.
@@ -241,7 +241,7 @@ struct ForwardBackwardOutput {
     bool operator==(ForwardBackwardOutput const&) const = default;
 };
 
-/// The answer to `optim_step`. Without metrics if the server gave none.
+/// The answer to `optim_step`. Metrics are empty if the server sends none.
 struct OptimStepResult {
     std::optional<MetricValues> metrics{};
 
@@ -250,7 +250,7 @@ struct OptimStepResult {
 
 /// The answer to a save: where the checkpoint is.
 struct SaveResult {
-    /// Such as `tinker://run/weights/name`.
+    /// For example `tinker://run/weights/name`.
     std::string path{};
     std::optional<std::int64_t> size_bytes{};
 
