@@ -19,19 +19,20 @@ class HttpClient::Impl {
 public:
     explicit Impl(ClientOptions options)
         : runtime_{options.runtime ? std::move(*options.runtime) : Runtime::shared()} {
-        auto resolved = client::resolve(options, client::process_environment());
-        propagator_ = std::move(resolved.trace_propagator);
-        runtime_.core()->refuse_if_inherited();
         auto transport = std::move(options.transport);
+        auto const config = std::make_shared<service::ClientConfig const>(
+            client::resolve(std::move(options), client::process_environment()));
+        runtime_.core()->refuse_if_inherited();
+        // A key is all that it asks with.
+        service::CredentialConfig const credentials{.api_key = config->credentials.api_key};
         if (!transport) {
-            transport =
-                client::shared_transport(runtime_, {.net = std::move(resolved.net),
-                                                    .endpoint = resolved.http.endpoint.key(),
-                                                    .credentials = {.api_key = resolved.api_key}});
+            transport = client::shared_transport(runtime_, {.net = config->net,
+                                                            .endpoint = config->endpoint.key(),
+                                                            .credentials = credentials});
         }
         context_ = make_context(std::make_unique<service::HttpContext>(
-            std::move(resolved.http), runtime_.core(), std::move(transport),
-            std::make_shared<service::FixedCredential>(std::move(resolved.api_key))));
+            config, runtime_.core(), std::move(transport),
+            std::make_shared<service::FixedCredential>(credentials.api_key)));
         context_->speak_for_calls();
     }
 
@@ -52,7 +53,8 @@ public:
                  .message = request.method + ' ' + request.path + ": the runtime was shut down"}});
             return future;
         }
-        auto order = service::make_order(std::move(request), *context_, propagator_);
+        auto order =
+            service::make_order(std::move(request), *context_, context_->config().trace_propagator);
         if (!order) {
             promise.set_error(order.error());
             return future;
@@ -97,7 +99,6 @@ private:
     // Released last: as the last handle it ends the loop.
     Runtime runtime_;
     std::shared_ptr<service::HttpContext> context_{};
-    TracePropagator propagator_{};
     std::atomic<bool> closed_{false};
 };
 

@@ -2,22 +2,14 @@
 
 #include "base/runtime_core.hpp"
 #include "service/session/shadow.hpp"
-#include "wire/training/training.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 namespace tinkxx::client {
 namespace {
-
-void write_line(std::string const& line) {
-    // One call, so that lines of several threads do not mix.
-    auto const text = "tinkxx: " + line + '\n';
-    (void)std::fwrite(text.data(), 1, text.size(), stderr);
-}
 
 /// The transports of one runtime that are in use. Weak, so it keeps none.
 class SharedTransports {
@@ -47,10 +39,9 @@ private:
 
 }  // namespace
 
-TransportKey transport_key(ResolvedOptions const& resolved, service::SessionConfig const& config) {
-    return {.net = resolved.net,
-            .endpoint = config.http.endpoint.key(),
-            .credentials = config.credentials};
+TransportKey transport_key(service::ClientConfig const& config) {
+    return {
+        .net = config.net, .endpoint = config.endpoint.key(), .credentials = config.credentials};
 }
 
 std::shared_ptr<Transport> shared_transport(Runtime const& runtime, TransportKey key) {
@@ -58,39 +49,21 @@ std::shared_ptr<Transport> shared_transport(Runtime const& runtime, TransportKey
 }
 
 std::shared_ptr<service::ClientCore> make_core(
-    Runtime const& runtime, service::SessionConfig const& config, ResolvedOptions const& options,
+    Runtime const& runtime, std::shared_ptr<service::ClientConfig const> config,
     service::SessionKind kind, std::shared_ptr<Transport> const& transport,
     std::optional<service::SessionSnapshot> const& snapshot, service::PendingList::Ids ids) {
-    service::CoreSettings settings;
-    settings.count = options.dispatch.count;
-    settings.throttled = options.dispatch.throttled;
-    settings.poll_backoff = options.poll_backoff;
-    settings.poll_error_limit = options.poll_error_limit;
-    settings.deadline = options.deadline;
-    if (options.when_full != WhenFull::ignore) settings.max_pending = options.max_pending;
-    if (options.when_full == WhenFull::reject) {
-        settings.when_full = service::PendingBound::WhenFull::reject;
-    }
-    if (options.report_pending) settings.report = write_line;
-    settings.warn_of_stalls = options.warn_of_stalls;
-    if (options.submit_encoding) {
-        settings.submit_encoding = *options.submit_encoding == SubmitEncoding::json
-                                       ? wire::Encoding::json
-                                       : wire::Encoding::protobuf;
-    }
-    settings.repeat_steps = options.repeat_steps;
-    settings.check_data = options.check_data;
-    settings.ids = std::move(ids);
-    // Without threads nobody would be left to run the calls that keep it.
-    if (!runtime.core()->zero_thread()) settings.runtime = runtime;
     auto const make = [&] {
         return std::make_shared<service::Session>(config, kind, runtime.core(), transport,
                                                   snapshot);
     };
-    auto session = kind == service::SessionKind::shadow
-                       ? service::shared_shadow(*runtime.core(), snapshot->session_id, config, make)
-                       : make();
-    return service::ClientCore::make(std::move(session), std::move(settings));
+    auto session =
+        kind == service::SessionKind::shadow
+            ? service::shared_shadow(*runtime.core(), snapshot->session_id, *config, make)
+            : make();
+    // Without threads nobody would be left to run the calls that keep it.
+    auto kept = runtime.core()->zero_thread() ? std::nullopt : std::optional{runtime};
+    return service::ClientCore::make(std::move(session), std::move(config), std::move(ids),
+                                     std::move(kept));
 }
 
 }  // namespace tinkxx::client

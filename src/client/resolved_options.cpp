@@ -3,6 +3,7 @@
 #include <tinkxx/credentials.hpp>
 #include <tinkxx/redaction.hpp>
 
+#include "service/auth/credential_choice.hpp"
 #include "service/http/standard_headers.hpp"
 #include "service/text/checks.hpp"
 
@@ -51,24 +52,16 @@ std::string variable(Environment const& environment, char const* name) {
     return environment(name).value_or(std::string{});
 }
 
-std::string given_or(std::string const& given, Environment const& environment, char const* name) {
-    return given.empty() ? variable(environment, name) : given;
+void fill(std::string& option, Environment const& environment, char const* name) {
+    if (option.empty()) option = variable(environment, name);
 }
 
-// Parts between commas, trimmed, each once, none of them blank (R-CONF-03, C-56).
-std::vector<std::string> words_of(std::string_view text) {
-    std::vector<std::string> words;
-    while (!text.empty()) {
-        auto const comma = std::min(text.find(','), text.size());
-        std::string word{trim(text.substr(0, comma))};
-        if (!word.empty() && std::ranges::find(words, word) == words.end()) {
-            words.push_back(std::move(word));
-        }
-        text.remove_prefix(std::min(comma + 1, text.size()));
-    }
-    return words;
+// R-CONF-04.
+void fill(std::optional<bool>& option, Environment const& environment, char const* name) {
+    if (!option) option = parse_bool(variable(environment, name)).value_or(false);
 }
 
+// Trimmed, each once, none of them blank.
 std::vector<std::string> once_each(std::vector<std::string> const& given) {
     std::vector<std::string> words;
     for (auto const& one : given) {
@@ -78,6 +71,19 @@ std::vector<std::string> once_each(std::vector<std::string> const& given) {
         }
     }
     return words;
+}
+
+// What is given, else the parts between commas of the variable (R-CONF-03, C-56).
+void fill(std::vector<std::string>& words, Environment const& environment, char const* name) {
+    if (words.empty()) {
+        auto const all = variable(environment, name);
+        for (std::string_view rest = all; !rest.empty();) {
+            auto const comma = std::min(rest.find(','), rest.size());
+            words.emplace_back(rest.substr(0, comma));
+            rest.remove_prefix(std::min(comma + 1, rest.size()));
+        }
+    }
+    words = once_each(words);
 }
 
 json::object object_of(Environment const& environment, char const* name) {
@@ -128,7 +134,7 @@ QueryValue query_value(json::value const& value) {
     return text_of(value);
 }
 
-Query query_of(ClientOptions const& options, Environment const& environment) {
+void fill_query(ClientOptions& options, Environment const& environment) {
     Query query;
     for (auto const& entry : object_of(environment, "TINKXX_DEFAULT_QUERY")) {
         bool const given = std::ranges::any_of(options.default_query, [&entry](auto const& own) {
@@ -143,20 +149,20 @@ Query query_of(ClientOptions const& options, Environment const& environment) {
                 service::invalid_field("default_query", name, "must have names for its values")};
         }
     }
-    return query;
+    options.default_query = std::move(query);
 }
 
-Headers client_headers(ClientOptions const& options, Environment const& environment) {
+Headers client_headers(ClientOptions& options, Environment const& environment) {
     require(service::check_headers(options.default_headers, "default_headers"));
-    auto headers = service::standard_headers(options.sdk_version.empty() ? service::parity_version
-                                                                         : options.sdk_version);
+    auto headers = service::standard_headers(options.sdk_version);
     Headers const from_environment = headers_of(environment, "TINKXX_DEFAULT_HEADERS");
-    auto id = given_or(options.cloudflare_access_id, environment, "CLOUDFLARE_ACCESS_CLIENT_ID");
-    if (!id.empty()) headers.set("CF-Access-Client-Id", std::move(id));
-    auto secret =
-        given_or(options.cloudflare_access_secret, environment, "CLOUDFLARE_ACCESS_CLIENT_SECRET");
-    if (!secret.empty()) headers.set("CF-Access-Client-Secret", std::move(secret));
-    for (auto const* lines : {&from_environment, &options.default_headers}) {
+    auto& id = options.cloudflare_access_id;
+    fill(id, environment, "CLOUDFLARE_ACCESS_CLIENT_ID");
+    if (!id.empty()) headers.set("CF-Access-Client-Id", id);
+    auto& secret = options.cloudflare_access_secret;
+    fill(secret, environment, "CLOUDFLARE_ACCESS_CLIENT_SECRET");
+    if (!secret.empty()) headers.set("CF-Access-Client-Secret", secret);
+    for (auto const* lines : {&from_environment, &std::as_const(options.default_headers)}) {
         for (auto const& [name, value] : *lines) headers.set(name, value);
     }
     require(service::check_headers(headers, "default_headers"));
@@ -182,19 +188,18 @@ void check_proxy(std::string const& proxy) {
     }
 }
 
-NetOptions net_options(ClientOptions const& options, Environment const& environment) {
-    auto net = options.net;
-    auto& proxy = net.proxy;
-    if (!options.proxy.empty()) proxy.url = options.proxy;
-    if (proxy.url.empty()) proxy.url = variable(environment, "TINKXX_PROXY");
-    if (!options.proxy_headers.empty()) proxy.headers = options.proxy_headers;
+// The options of the proxy that stand apart go before those among the network's.
+void fill_proxy(ClientOptions& options, Environment const& environment) {
+    auto& proxy = options.net.proxy;
+    if (!options.proxy.empty()) proxy.url = std::exchange(options.proxy, {});
+    fill(proxy.url, environment, "TINKXX_PROXY");
+    if (!options.proxy_headers.empty()) proxy.headers = std::exchange(options.proxy_headers, {});
     if (proxy.headers.empty()) proxy.headers = headers_of(environment, "TINKXX_PROXY_HEADERS");
-    if (!options.no_proxy.empty()) proxy.no_proxy = options.no_proxy;
-    if (proxy.no_proxy.empty()) proxy.no_proxy = variable(environment, "NO_PROXY");
-    if (proxy.no_proxy.empty()) proxy.no_proxy = variable(environment, "no_proxy");
+    if (!options.no_proxy.empty()) proxy.no_proxy = std::exchange(options.no_proxy, {});
+    fill(proxy.no_proxy, environment, "NO_PROXY");
+    fill(proxy.no_proxy, environment, "no_proxy");
     if (!proxy.url.empty()) check_proxy(proxy.url);
     require(service::check_headers(proxy.headers, "proxy_headers"));
-    return net;
 }
 
 void add_proxy_secrets(service::Scrubber& scrubber, ProxyOptions const& proxy) {
@@ -206,25 +211,21 @@ void add_proxy_secrets(service::Scrubber& scrubber, ProxyOptions const& proxy) {
     scrubber.add(service::base64(parsed->user() + ':' + parsed->password()));
 }
 
-std::optional<std::string> project_of(ClientOptions const& options,
-                                      Environment const& environment) {
+void fill_project(ClientOptions& options, Environment const& environment) {
     if (!options.project_id.empty()) {
-        if (trim(options.project_id).empty()) {
-            throw ValidationError{service::invalid_field(
-                "project_id", options.project_id, "must not be blank (leave it empty for none)")};
-        }
-        return options.project_id;
+        if (!trim(options.project_id).empty()) return;
+        throw ValidationError{service::invalid_field(
+            "project_id", options.project_id, "must not be blank (leave it empty for none)")};
     }
-    auto const text = variable(environment, "TINKER_PROJECT_ID");
-    if (trim(text).empty()) return std::nullopt;
-    return text;
+    fill(options.project_id, environment, "TINKER_PROJECT_ID");
+    if (trim(options.project_id).empty()) options.project_id.clear();
 }
 
 // On unless the variable says anything but yes (R-CONF-03).
-bool telemetry_of(ClientOptions const& options, Environment const& environment) {
-    if (options.telemetry) return *options.telemetry;
+void fill_telemetry(ClientOptions& options, Environment const& environment) {
+    if (options.telemetry) return;
     auto const word = environment("TINKER_TELEMETRY");
-    return !word || parse_bool(*word).value_or(false);
+    options.telemetry = !word || parse_bool(*word).value_or(false);
 }
 
 std::optional<std::chrono::milliseconds> milliseconds_of(std::string_view text) {
@@ -234,8 +235,8 @@ std::optional<std::chrono::milliseconds> milliseconds_of(std::string_view text) 
     return std::chrono::milliseconds{count};
 }
 
-PollBackoff poll_backoff_of(ClientOptions const& options, Environment const& environment) {
-    auto backoff = options.poll_backoff;
+void fill_poll_backoff(ClientOptions& options, Environment const& environment) {
+    auto& backoff = options.poll_backoff;
     std::string field = "poll_backoff";
     auto const text = lower(trim(variable(environment, "TINKXX_POLL_BACKOFF")));
     if (std::holds_alternative<NoPollBackoff>(backoff) && !text.empty() && text != "none") {
@@ -268,7 +269,6 @@ PollBackoff poll_backoff_of(ClientOptions const& options, Environment const& env
                                        "must grow from above zero to at least as much")};
         }
     }
-    return backoff;
 }
 
 void check_positive(char const* field, std::optional<std::int64_t> limit) {
@@ -308,51 +308,26 @@ void check_limits(ClientOptions const& options) {
     }
 }
 
-void resolve_session(ResolvedOptions& resolved, ClientOptions const& options,
-                     Environment const& environment) {
-    check_limits(options);
-    resolved.credential_cmd =
-        trim(given_or(options.credential_cmd, environment, "TINKER_CREDENTIAL_CMD"));
-    resolved.credentials_file = options.credentials_file;
-    resolved.sdk_version =
-        options.sdk_version.empty() ? std::string{service::parity_version} : options.sdk_version;
-    resolved.tags = options.tags.empty() ? words_of(variable(environment, "TINKER_TAGS"))
-                                         : once_each(options.tags);
-    resolved.user_metadata = options.user_metadata;
-    resolved.project_id = project_of(options, environment);
-    if (!options.display_name.empty()) resolved.display_name = options.display_name;
-    resolved.feature_gates = options.feature_gates.empty()
-                                 ? words_of(variable(environment, "TINKER_FEATURE_GATES"))
-                                 : once_each(options.feature_gates);
-    if (resolved.feature_gates.empty()) resolved.feature_gates = {"async_sampling"};
-    resolved.telemetry = telemetry_of(options, environment);
-    resolved.header_overrides = options.default_headers;
-    resolved.poll_backoff = poll_backoff_of(options, environment);
-    resolved.poll_error_limit = options.poll_error_limit;
-    resolved.dispatch = options.dispatch;
-    resolved.deadline = options.deadline;
-    resolved.max_pending = options.max_pending;
-    resolved.when_full = options.when_full;
-    resolved.report_pending = options.report_pending;
-    resolved.warn_of_stalls = options.warn_of_stalls;
-    resolved.submit_encoding = options.submit_encoding;
-    resolved.repeat_steps = options.repeat_steps;
-    resolved.check_data = options.check_data;
-    resolved.overrides = {.sample_bytes = options.dispatch.bytes,
-                          .download_bytes = options.download_bytes,
-                          .chunk_items = options.chunks.items,
-                          .chunk_bytes = options.chunks.bytes,
-                          .forward_backward_bytes = options.chunks.bytes_in_flight,
-                          .completion_poll = options.completion_poll,
-                          .join_sampling_session = options.join_sampling_session};
-    auto const& intervals = options.intervals;
-    resolved.intervals = {.heartbeat = intervals.heartbeat,
-                          .heartbeat_warning = intervals.heartbeat_warning,
-                          .heartbeat_max_failures = intervals.heartbeat_max_failures,
-                          .heartbeat_max_silence = intervals.heartbeat_max_silence,
-                          .dynamic_refresh_minimum = intervals.dynamic_refresh_minimum,
-                          .telemetry_flush = intervals.telemetry_flush,
-                          .telemetry_drain = intervals.telemetry_drain};
+void fill_session(ClientOptions& options, Environment const& environment) {
+    fill(options.credential_cmd, environment, "TINKER_CREDENTIAL_CMD");
+    options.credential_cmd = trim(options.credential_cmd);
+    fill(options.tags, environment, "TINKER_TAGS");
+    fill_project(options, environment);
+    fill(options.feature_gates, environment, "TINKER_FEATURE_GATES");
+    if (options.feature_gates.empty()) options.feature_gates = {"async_sampling"};
+    fill_telemetry(options, environment);
+    fill_poll_backoff(options, environment);
+}
+
+// Whether `log` is the caller's.
+bool fill_log(ClientOptions& options, Environment const& environment) {
+    bool const own = static_cast<bool>(options.log);
+    if (!options.log_level) {
+        options.log_level = parse_log_level(lower(trim(variable(environment, "TINKER_LOG"))));
+    }
+    // The runtime's sink keeps to the runtime's level; a level of its own needs a sink.
+    if (options.log_level && !own) options.log = stderr_log();
+    return own;
 }
 
 }  // namespace
@@ -376,87 +351,62 @@ std::optional<bool> parse_bool(std::string_view word) {
     return std::nullopt;
 }
 
-ResolvedOptions resolve(ClientOptions const& options, Environment const& environment) {
+service::ClientConfig resolve(ClientOptions options, Environment const& environment) {
+    options.runtime.reset();
+    options.transport.reset();
     require(service::check_timeouts(options.timeouts));
     require(service::check_retries(options.max_retries));
 
-    auto base_url = options.base_url;
-    if (base_url.empty()) base_url = variable(environment, "TINKER_BASE_URL");
-    if (base_url.empty()) base_url = default_base_url;
-    auto endpoint = service::Endpoint::parse(base_url);
+    fill(options.base_url, environment, "TINKER_BASE_URL");
+    if (options.base_url.empty()) options.base_url = default_base_url;
+    auto endpoint = service::Endpoint::parse(options.base_url);
     if (!endpoint) endpoint.error().raise();
-
-    ResolvedOptions resolved{.http = {.endpoint = std::move(*endpoint)}};
-    resolved.api_key =
-        options.api_key.empty() ? variable(environment, "TINKER_API_KEY") : options.api_key;
-    if (!service::is_field_value(resolved.api_key)) {
-        throw ValidationError{service::invalid_field("api_key", redact_key(resolved.api_key),
+    fill(options.api_key, environment, "TINKER_API_KEY");
+    if (!service::is_field_value(options.api_key)) {
+        throw ValidationError{service::invalid_field("api_key", redact_key(options.api_key),
                                                      "must have no control characters")};
     }
-    resolved.net = net_options(options, environment);
+    fill_proxy(options, environment);
+    if (options.sdk_version.empty()) options.sdk_version = service::parity_version;
+    auto headers = client_headers(options, environment);
+    fill_query(options, environment);
+    std::erase(options.observers, nullptr);
+    bool const own_log = fill_log(options, environment);
+    fill(options.dump_headers, environment, "TINKXX_DUMP_HEADERS");
+    fill(options.otel_propagate, environment, "TINKXX_OTEL_PROPAGATE");
+    if (!*options.otel_propagate) options.trace_propagator = {};
+    check_limits(options);
+    fill_session(options, environment);
 
-    auto& http = resolved.http;
-    http.timeouts = options.timeouts;
-    http.max_retries = options.max_retries;
-    http.headers = client_headers(options, environment);
-    http.query = query_of(options, environment);
-    http.metadata = options.metadata;
-    for (auto const& observer : options.observers) {
-        if (observer) http.observers.push_back(observer);
-    }
-    auto level = options.log_level;
-    if (!level) level = parse_log_level(lower(trim(variable(environment, "TINKER_LOG"))));
-    http.log = options.log;
-    http.own_log = static_cast<bool>(options.log);
-    if (level) {
-        // The runtime's sink keeps to the runtime's level; a level of its own needs a sink.
-        if (!http.log) http.log = stderr_log();
-        http.log_level = *level;
-    }
-    http.dump = options.dump_headers.value_or(
-        parse_bool(variable(environment, "TINKXX_DUMP_HEADERS")).value_or(false));
-
-    http.scrubber.add(resolved.api_key);
-    http.scrubber.add_secrets_of(http.headers);
-    add_proxy_secrets(http.scrubber, resolved.net.proxy);
-
-    if (options.otel_propagate.value_or(
-            parse_bool(variable(environment, "TINKXX_OTEL_PROPAGATE")).value_or(false))) {
-        resolved.trace_propagator = options.trace_propagator;
-    }
-    resolve_session(resolved, options, environment);
-    return resolved;
-}
-
-service::CredentialConfig credential_config(ResolvedOptions const& resolved) {
-    service::CredentialConfig config{.api_key = resolved.api_key,
-                                     .command = resolved.credential_cmd};
-    if (!config.api_key.empty()) return config;
-    auto const stored = CredentialStore{resolved.credentials_file}.read();
-    if (!stored) {
-        if (config.command.empty()) stored.error().raise();
-        return config;
-    }
-    if (auto const* key = stored->default_key()) config.stored = key->key;
+    service::ClientConfig config{std::move(options), std::move(*endpoint)};
+    config.headers = std::move(headers);
+    config.own_log = own_log;
+    config.credentials = {.api_key = std::exchange(config.api_key, {}),
+                          .command = std::exchange(config.credential_cmd, {})};
+    config.scrubber.add(config.credentials.api_key);
+    config.scrubber.add_secrets_of(config.headers);
+    add_proxy_secrets(config.scrubber, config.net.proxy);
     return config;
 }
 
-service::SessionConfig session_config(ResolvedOptions const& resolved) {
-    service::SessionConfig config{.http = resolved.http};
-    config.credentials = credential_config(resolved);
+service::ClientConfig with_stored_key(service::ClientConfig config) {
+    auto& credentials = config.credentials;
+    if (!credentials.api_key.empty()) return config;
+    auto const stored = CredentialStore{config.credentials_file}.read();
+    if (!stored) {
+        if (credentials.command.empty()) stored.error().raise();
+        return config;
+    }
+    if (auto const* key = stored->default_key()) credentials.stored = key->key;
+    config.scrubber.add(credentials.stored);
+    return config;
+}
+
+service::ClientConfig with_credential(service::ClientConfig config) {
+    config = with_stored_key(std::move(config));
     if (auto const chosen = service::choose_credential(config.credentials); !chosen) {
         chosen.error().raise();
     }
-    config.http.scrubber.add(config.credentials.stored);
-    config.sdk_version = resolved.sdk_version;
-    config.tags = resolved.tags;
-    config.user_metadata = resolved.user_metadata;
-    config.project_id = resolved.project_id;
-    config.display_name = resolved.display_name;
-    config.header_overrides = resolved.header_overrides;
-    config.overrides = resolved.overrides;
-    config.intervals = resolved.intervals;
-    config.telemetry = resolved.telemetry;
     return config;
 }
 
@@ -467,8 +417,8 @@ namespace tinkxx {
 namespace {
 
 service::CredentialConfig sources(ClientOptions const& options) {
-    auto const all = client::with_defaults(options);
-    return client::credential_config(client::resolve(all, client::process_environment()));
+    auto config = client::resolve(client::with_defaults(options), client::process_environment());
+    return client::with_stored_key(std::move(config)).credentials;
 }
 
 }  // namespace

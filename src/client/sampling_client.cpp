@@ -50,9 +50,8 @@ bool is_default(CallOptions const& call) {
 }
 
 Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
-                             TracePropagator const& propagator, std::string_view operation,
-                             ModelInput prompt, SamplingParams params, SampleOptions options,
-                             CallOptions call, bool may_bypass_handler) {
+                             std::string_view operation, ModelInput prompt, SamplingParams params,
+                             SampleOptions options, CallOptions call, bool may_bypass_handler) {
     Promise<SampleResponse> promise{runtime};
     auto future = promise.get_future();
     auto const refuse = [&](ErrorDetails error) {
@@ -104,7 +103,7 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
     order.prompt_length = known_length(prompt).value_or(-1);
     order.prompt = service::SamplePrompt{std::move(prompt)};
     order.settings = shared_settings(std::move(params), std::move(options));
-    auto headers = service::trace_headers(sampler.core().http(), propagator);
+    auto headers = sampler.core().trace_headers();
     if (headers.size() > 0 || waited || !is_default(call)) {
         order.extras = std::make_unique<service::SampleExtras const>(
             std::move(call), std::move(headers), std::move(waited));
@@ -170,8 +169,8 @@ Future<SampleResponse> SamplingClient::sample(ModelInput prompt, SamplingParams 
 
 Future<SampleResponse> SamplingClient::sample(ModelInput prompt, SamplingParams params,
                                               SampleOptions options, CallOptions call) const {
-    return start(impl_->runtime, *impl_->sampler, impl_->propagator, "sample", std::move(prompt),
-                 std::move(params), std::move(options), std::move(call), true);
+    return start(impl_->runtime, *impl_->sampler, "sample", std::move(prompt), std::move(params),
+                 std::move(options), std::move(call), true);
 }
 
 Future<SampleResponse> SamplingClient::sample_async(ModelInput prompt, SamplingParams params,
@@ -196,9 +195,9 @@ Future<std::vector<std::optional<float>>> SamplingClient::compute_logprobs(Model
     SampleOptions options;
     options.include_prompt_logprobs = true;
     if (last_n != 0) options.prompt_logprobs_last_n = last_n;
-    auto pending = start(impl_->runtime, *impl_->sampler, impl_->propagator, "compute_logprobs",
-                         std::move(prompt), SamplingParams{.max_tokens = 1}, std::move(options),
-                         std::move(call), false);
+    auto pending =
+        start(impl_->runtime, *impl_->sampler, "compute_logprobs", std::move(prompt),
+              SamplingParams{.max_tokens = 1}, std::move(options), std::move(call), false);
     return pending.then([](SampleResponse response) {
         if (!response.prompt_logprobs) {
             Error{{.kind = ErrorKind::validation,
@@ -222,7 +221,7 @@ Future<void> SamplingClient::sample_stream(ModelInput prompt, SamplingParams par
     }
     auto tail = std::make_shared<std::string const>(
         wire::encode_sample_tail(prompt.chunks, params, {}, false, wire::Members::before_0_26));
-    auto headers = service::trace_headers(sampler->core().http(), impl_->propagator);
+    auto headers = sampler->core().trace_headers();
     auto reader = std::make_shared<ChunkReader>(std::move(on_chunk));
     Promise<void> promise{impl_->runtime};
     auto future = promise.get_future();
@@ -290,8 +289,8 @@ service::SamplerSnapshot snapshot_of(service::Sampler& ready) {
     service::SamplerSnapshot snapshot;
     snapshot.sampling_session_id = ready.id();
     snapshot.record_stability_info = ready.record_stability_info();
-    snapshot.base_url = config.http.endpoint.base_url();
-    snapshot.header_overrides = config.header_overrides;
+    snapshot.base_url = config.endpoint.base_url();
+    snapshot.header_overrides = config.default_headers;
     snapshot.session = session.snapshot();
     return snapshot;
 }

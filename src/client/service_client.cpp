@@ -83,8 +83,7 @@ SamplingClient ServiceClient::create_sampling_client(SamplerOptions options) con
     plan.record_stability_info = options.record_stability_info;
     plan.breaker = std::move(options.circuit_breaker);
     return SamplingClient{std::make_shared<SamplingClient::Impl>(
-        impl_->runtime(), service::Sampler::make(impl_->session(), std::move(plan)),
-        impl_->propagator())};
+        impl_->runtime(), service::Sampler::make(impl_->session(), std::move(plan)))};
 }
 
 Future<TrainingClient> ServiceClient::create_lora_training_client(std::string base_model) const {
@@ -120,11 +119,10 @@ Future<TrainingClient> ServiceClient::create_lora_training_client(std::string ba
     model.optimizer = std::move(options.optimizer);
     if (!options.user_metadata.empty()) model.user_metadata = std::move(options.user_metadata);
     auto created = service::create_model(impl_->runtime(), impl_->session(), std::move(model));
-    return created.then(
-        [runtime = impl_->runtime(), propagator = impl_->propagator()](service::ModelHandle made) {
-            return TrainingClient{std::make_shared<TrainingClient::Impl const>(
-                runtime, std::move(made), propagator, CallOptions())};
-        });
+    return created.then([runtime = impl_->runtime()](service::ModelHandle made) {
+        return TrainingClient{
+            std::make_shared<TrainingClient::Impl const>(runtime, std::move(made), CallOptions())};
+    });
 }
 
 Future<TrainingClient> ServiceClient::create_training_client_from_state(std::string path) const {
@@ -177,11 +175,10 @@ Future<TrainingClient> ServiceClient::from_state(std::string path, FromStateOpti
     saved.token = std::move(options.weights_access_token);
     auto created =
         service::create_model_from(impl_->runtime(), impl_->session(), lookup, std::move(saved));
-    return created.then(
-        [runtime = impl_->runtime(), propagator = impl_->propagator()](service::ModelHandle made) {
-            return TrainingClient{std::make_shared<TrainingClient::Impl const>(
-                runtime, std::move(made), propagator, CallOptions())};
-        });
+    return created.then([runtime = impl_->runtime()](service::ModelHandle made) {
+        return TrainingClient{
+            std::make_shared<TrainingClient::Impl const>(runtime, std::move(made), CallOptions())};
+    });
 }
 
 Future<std::string> ServiceClient::copy_weights(std::string path) const {
@@ -194,7 +191,7 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
     wire::CopyWeights request;
     request.source_path = std::move(path);
     request.destination_project_id = options.destination_project.empty()
-                                         ? impl_->project().value_or("")
+                                         ? impl_->config().project_id
                                          : std::move(options.destination_project);
     if (options.ttl) request.ttl_seconds = options.ttl->count();
     auto problem = math::ttl_problem(operation, request.ttl_seconds);
@@ -341,22 +338,19 @@ SamplingClient from_sampler_handle(std::string const& handle, RetryConfig retry,
         options.credential_cmd = snapshot.credential_cmd.value_or("");
     }
     auto const runtime = options.runtime ? *options.runtime : Runtime::shared();
-    auto const resolved = client::resolve(options, client::process_environment());
-    auto transport = options.transport;
-    auto const config = client::session_config(resolved);
-    if (!transport) {
-        transport = client::shared_transport(runtime, client::transport_key(resolved, config));
-    }
+    auto transport = std::move(options.transport);
+    auto const config = std::make_shared<service::ClientConfig const>(client::with_credential(
+        client::resolve(std::move(options), client::process_environment())));
+    if (!transport) transport = client::shared_transport(runtime, client::transport_key(*config));
     service::SamplerPlan plan;
     plan.sampling_session_id = std::move(snapshot.sampling_session_id);
     plan.copy = true;
     plan.retry = std::move(retry);
     plan.record_stability_info = snapshot.record_stability_info;
-    auto core = client::make_core(runtime, config, resolved, service::SessionKind::shadow,
-                                  transport, snapshot.session, {});
+    auto core = client::make_core(runtime, config, service::SessionKind::shadow, transport,
+                                  snapshot.session, {});
     return SamplingClient{std::make_shared<SamplingClient::Impl>(
-        runtime, service::Sampler::make(std::move(core), std::move(plan)),
-        resolved.trace_propagator)};
+        runtime, service::Sampler::make(std::move(core), std::move(plan)))};
 }
 
 SessionScope::SessionScope(ServiceClient service)

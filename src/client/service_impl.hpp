@@ -22,13 +22,12 @@ class ServiceClient::Impl {
 public:
     explicit Impl(ClientOptions options)
         : runtime_{options.runtime ? *options.runtime : Runtime::shared()},
-          resolved_{client::resolve(options, client::process_environment())},
-          config_{client::session_config(resolved_)},
-          transport_{std::move(options.transport)} {
+          transport_{std::move(options.transport)},
+          config_{std::make_shared<service::ClientConfig const>(client::with_credential(
+              client::resolve(std::move(options), client::process_environment())))} {
         runtime_.core()->refuse_if_inherited();
         if (!transport_) {
-            transport_ =
-                client::shared_transport(runtime_, client::transport_key(resolved_, config_));
+            transport_ = client::shared_transport(runtime_, client::transport_key(*config_));
         }
     }
 
@@ -40,10 +39,10 @@ public:
     /// One that asks with somebody else's credential. It lives as long as it is used.
     Core sessionless_with(std::string token) {
         runtime_.core()->refuse_if_inherited();
-        auto config = config_;
-        config.credentials = {.api_key = std::move(token)};
+        auto config = std::make_shared<service::ClientConfig>(*config_);
+        config->credentials = {.api_key = std::move(token)};
         auto core =
-            client::make_core(runtime_, config, resolved_, service::SessionKind::sessionless,
+            client::make_core(runtime_, std::move(config), service::SessionKind::sessionless,
                               transport_, std::nullopt, ids_);
         std::scoped_lock const lock{mutex_};
         std::erase_if(others_, [](auto const& other) { return other.expired(); });
@@ -62,9 +61,7 @@ public:
         }
         return cores;
     }
-    [[nodiscard]] std::optional<std::string> const& project() const noexcept {
-        return resolved_.project_id;
-    }
+    [[nodiscard]] service::ClientConfig const& config() const noexcept { return *config_; }
 
     template <class T>
     Future<T> ask(Core const& core, std::string name, std::string path, Purpose purpose,
@@ -96,17 +93,13 @@ public:
     }
 
     [[nodiscard]] Runtime const& runtime() const noexcept { return runtime_; }
-    [[nodiscard]] TracePropagator const& propagator() const noexcept {
-        return resolved_.trace_propagator;
-    }
 
 private:
     Core get(Core& slot, service::SessionKind kind) {
         runtime_.core()->refuse_if_inherited();  // before a lock that nobody here may hold
         std::scoped_lock const lock{mutex_};
         if (!slot) {
-            slot = client::make_core(runtime_, config_, resolved_, kind, transport_, std::nullopt,
-                                     ids_);
+            slot = client::make_core(runtime_, config_, kind, transport_, std::nullopt, ids_);
             // A client that was closed before it was used stays closed (R-CONF-45).
             if (closed_) close_core(slot);
         }
@@ -125,9 +118,8 @@ private:
     }
 
     Runtime runtime_;
-    client::ResolvedOptions const resolved_;
-    service::SessionConfig const config_;
     std::shared_ptr<Transport> transport_;
+    std::shared_ptr<service::ClientConfig const> const config_;
     service::PendingList::Ids const ids_{std::make_shared<std::uint64_t>()};
     std::mutex mutex_{};  // guards what follows
     Core session_{};

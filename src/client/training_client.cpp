@@ -68,8 +68,8 @@ std::string TrainingClient::model_id() const { return impl_ ? impl_->model->id()
 
 TrainingClient TrainingClient::with(CallOptions call) const {
     if (!impl_) return {};
-    return TrainingClient{std::make_shared<Impl const>(impl_->runtime, impl_->model,
-                                                       impl_->propagator, std::move(call))};
+    return TrainingClient{
+        std::make_shared<Impl const>(impl_->runtime, impl_->model, std::move(call))};
 }
 
 /// What every call looks at before it does anything.
@@ -94,7 +94,7 @@ Future<T> TrainingClient::Impl::submit(std::string_view name, service::Ticket ti
                                        service::SubmitOrder order,
                                        std::function<Result<T>(std::string_view)> decode) const {
     auto plan = service::one_submit(*model, name, std::move(ticket), std::move(order));
-    plan.headers = service::trace_headers(model->core().http(), propagator);
+    plan.headers = model->core().trace_headers();
     return service::call_model<T>(
         runtime, model, std::string{name}, call, std::move(plan),
         [decode = std::move(decode)](std::vector<service::RetrievedResult> const& results) {
@@ -107,7 +107,7 @@ Future<ForwardBackwardOutput> TrainingClient::Impl::pass(std::string_view name,
                                                          Loss const& loss,
                                                          service::Direction direction) const {
     auto problem = math::no_data_problem(name, data);
-    if (!problem && model->core().settings().check_data) {
+    if (!problem && model->core().config().check_data) {
         problem = math::data_problem(name, data, loss);
     }
     if (problem) return refused<ForwardBackwardOutput>(*std::move(problem));
@@ -117,7 +117,7 @@ Future<ForwardBackwardOutput> TrainingClient::Impl::pass(std::string_view name,
     auto plan = service::write_pass(*model, name, data, loss, direction, *cut, ticket.seq_id(0));
     if (!plan) return refused<ForwardBackwardOutput>(plan.error().details());
     plan->ticket = std::move(ticket);
-    plan->headers = service::trace_headers(model->core().http(), propagator);
+    plan->headers = model->core().trace_headers();
     return service::call_model<ForwardBackwardOutput>(
         runtime, model, std::string{name}, call, *std::move(plan),
         [model = model, name](std::vector<service::RetrievedResult> const& results) {
@@ -175,7 +175,7 @@ Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom_span(
     auto forward = service::write_pass(*model, name, kept->sent, LossFn::cross_entropy,
                                        service::Direction::forward, *cut, forward_turn.seq_id(0));
     if (!forward) return refused<ForwardBackwardOutput>(forward.error().details());
-    auto headers = service::trace_headers(model->core().http(), impl_->propagator);
+    auto headers = model->core().trace_headers();
     forward->ticket = std::move(forward_turn);
     forward->headers = headers;
     Promise<ForwardBackwardOutput> promise{impl_->runtime};
@@ -245,10 +245,9 @@ Future<LoadResult> TrainingClient::Impl::load(std::shared_ptr<Impl const> const&
                                            "use ServiceClient::" +
                                            std::string{replacement});
     }
-    return service::load_weights(
-        impl->runtime, impl->model, operation, impl->call,
-        service::trace_headers(impl->model->core().http(), impl->propagator), std::move(path),
-        optimizer, std::move(token));
+    return service::load_weights(impl->runtime, impl->model, operation, impl->call,
+                                 impl->model->core().trace_headers(), std::move(path), optimizer,
+                                 std::move(token));
 }
 
 Future<LoadResult> TrainingClient::load_state(std::string path,

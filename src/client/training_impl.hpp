@@ -1,7 +1,6 @@
 #pragma once
 
 #include <tinkxx/call_options.hpp>
-#include <tinkxx/options.hpp>
 #include <tinkxx/runtime.hpp>
 #include <tinkxx/training_client.hpp>
 
@@ -25,11 +24,8 @@ namespace tinkxx {
 class TrainingClient::Impl {
 public:
     Impl(Runtime its_runtime, std::shared_ptr<service::TrainingModel> its_model,
-         TracePropagator its_propagator, CallOptions its_call)
-        : runtime{std::move(its_runtime)},
-          model{std::move(its_model)},
-          propagator{std::move(its_propagator)},
-          call{std::move(its_call)} {}
+         CallOptions its_call)
+        : runtime{std::move(its_runtime)}, model{std::move(its_model)}, call{std::move(its_call)} {}
 
     /// Why no call can be made, or nothing.
     [[nodiscard]] static std::optional<ErrorDetails> problem(
@@ -51,12 +47,11 @@ public:
                                                  bool optimizer, std::string token);
     [[nodiscard]] SamplingClient sampler(service::SamplerPlan plan) const {
         return SamplingClient{std::make_shared<SamplingClient::Impl>(
-            runtime, service::Sampler::make(model->core_handle(), std::move(plan)), propagator)};
+            runtime, service::Sampler::make(model->core_handle(), std::move(plan)))};
     }
 
     Runtime const runtime;  // released last: as the last handle it ends the loop
     std::shared_ptr<service::TrainingModel> const model;
-    TracePropagator const propagator;
     CallOptions const call;
 };
 

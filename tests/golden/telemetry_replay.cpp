@@ -52,11 +52,11 @@ void replay_telemetry(value const& recording) {
     ASSERT_FALSE(expected.empty());
     auto const events = expected.at(0).at("body_json").at("events").as_array();
 
-    service::HttpConfig config{.endpoint = service::Endpoint::parse("http://host").value()};
+    service::ClientConfig config{{}, service::Endpoint::parse("http://host").value()};
     config.log = silent_log();
     auto const context = std::make_shared<service::HttpContext>(
-        std::move(config), stub.runtime.core(), stub.transport,
-        std::make_shared<service::FixedCredential>("tml-golden"));
+        std::make_shared<service::ClientConfig const>(std::move(config)), stub.runtime.core(),
+        stub.transport, std::make_shared<service::FixedCredential>("tml-golden"));
     {
         service::TelemetryOptions options;
         options.session_id = text(expected.at(0).at("body_json"), "session_id");

@@ -21,9 +21,10 @@ BELOW = {
     "types": {"transport", "base"},  # members of public values
     "wire": {"types", "base"},
     "math": {"wire", "types", "base"},
-    "service": {"math", "wire", "types", "transport", "base"},
+    "options": {"net", "types", "transport", "base"},  # values alone, the network's among them
+    "service": {"options", "math", "wire", "types", "transport", "base"},
     "observe": {"service", "types", "transport", "base"},
-    "client": {"observe", "service", "math", "net", "wire", "types", "transport", "base"},
+    "client": {"observe", "service", "options", "math", "net", "wire", "types", "transport", "base"},
     "testing": {"transport", "base"},
     "engine": {"base"},
     "local": {"engine", "wire", "types", "transport", "base"},
@@ -45,6 +46,7 @@ PUBLIC = {
     "transport": ["transport.hpp"],
     "net": ["net_transport.hpp"],
     "types": ["types/", "http.hpp", "observer.hpp", "query.hpp", "status.hpp"],
+    "options": ["options.hpp", "poll_backoff.hpp"],
     "service": ["call_options.hpp", "retry_config.hpp"],
     "testing": ["testing/"],
     "local": ["local/"],

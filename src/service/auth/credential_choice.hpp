@@ -2,6 +2,7 @@
 
 #include <tinkxx/result.hpp>
 
+#include "service/http/client_config.hpp"
 #include "wire/session/service_messages.hpp"
 
 #include <cstdint>
@@ -13,17 +14,6 @@ namespace tinkxx::service {
 /// `tml-` for a key, `eyJ` for a JSON web token used directly (R-AUTH-02).
 [[nodiscard]] bool has_key_prefix(std::string_view key) noexcept;
 [[nodiscard]] bool is_jwt_key(std::string_view key) noexcept;
-
-/// Where credentials may come from. Secrets.
-struct CredentialConfig {
-    /// Given, or of the environment; not necessarily well formed.
-    std::string api_key{};
-    std::string command{};
-    /// The default of the credentials file; read only if there is neither key nor command.
-    std::string stored{};
-
-    bool operator==(CredentialConfig const&) const = default;
-};
 
 /// One source of credentials.
 struct CredentialChoice {

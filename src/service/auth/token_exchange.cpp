@@ -73,7 +73,7 @@ void TokenExchange::send(Credential const& credential) {
     auto const& config = context_->config();
     HttpOrder order;
     order.operation = {.method = "POST", .path = std::string{path}};
-    order.url = config.endpoint.url(path, config.query, {});
+    order.url = config.url(path);
     order.common_headers = context_->json_headers();
     order.body.tail = std::make_shared<std::string const>(wire::encode_auth_token_request());
     order.purpose = Purpose::auth;

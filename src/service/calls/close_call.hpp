@@ -24,7 +24,7 @@ public:
 private:
     ClientCore& core() const noexcept override { return *core_; }
     std::string_view call_name() const noexcept override { return "close"; }
-    std::chrono::milliseconds limit() const noexcept override { return core_->settings().deadline; }
+    std::chrono::milliseconds limit() const noexcept override { return core_->config().deadline; }
     Metadata told_metadata() const override { return {}; }
     Stage shown() const noexcept override { return Stage::closing; }
     void fill(OperationStatus& status, TimePoint now) const override;

@@ -11,7 +11,7 @@ SessionCall::SessionCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampl
     : core_{std::move(core)},
       sampler_{std::move(sampler)},
       name_{std::move(name)},
-      limit_{core_->settings().deadline} {}
+      limit_{core_->config().deadline} {}
 
 void SessionCall::set_call(std::chrono::milliseconds deadline, Metadata metadata) {
     if (deadline.count() > 0) limit_ = deadline;

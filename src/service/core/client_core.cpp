@@ -1,8 +1,10 @@
 #include "service/core/client_core.hpp"
 
 #include "service/core/encoding_choice.hpp"
+#include "service/http/http_order.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,7 +19,7 @@ std::shared_ptr<HttpOrder const> make_submit_order(HttpContext const& http) {
     lines.add("X-Tinker-Sampling-Backpressure", "1");
     HttpOrder order;
     order.operation = {.method = "POST", .path = std::string{path}};
-    order.url = config.endpoint.url(path, config.query, {});
+    order.url = config.url(path);
     order.common_headers = std::make_shared<Headers const>(std::move(lines));
     order.purpose = Purpose::sample;
     order.timeouts = config.timeouts;
@@ -25,17 +27,20 @@ std::shared_ptr<HttpOrder const> make_submit_order(HttpContext const& http) {
     return std::make_shared<HttpOrder const>(std::move(order));
 }
 
-PollRules poll_rules(CoreSettings const& settings) {
-    PollRules rules{.backoff = settings.poll_backoff};
-    if (auto const limit = settings.poll_error_limit) {
+PollRules poll_rules(ClientConfig const& config) {
+    PollRules rules{.backoff = config.poll_backoff};
+    if (auto const limit = config.poll_error_limit) {
         rules.same_errors_for.reset();
         if (limit->count() > 0) rules.same_errors_for = *limit;
     }
     return rules;
 }
 
-std::shared_ptr<EncodingChoice> choice_for(std::optional<wire::Encoding> fixed, Session& session) {
-    if (fixed) return std::make_shared<EncodingChoice>(*fixed);
+std::shared_ptr<EncodingChoice> choice_for(std::optional<SubmitEncoding> fixed, Session& session) {
+    if (fixed) {
+        return std::make_shared<EncodingChoice>(
+            *fixed == SubmitEncoding::json ? wire::Encoding::json : wire::Encoding::protobuf);
+    }
     auto choice = session.http().runtime().part<EncodingChoices>()->get(session.endpoint_key());
     // A server without a configuration is too old for anything else (protocol.md 7.3).
     if (session.without_config() && choice->assume_old()) {
@@ -46,42 +51,51 @@ std::shared_ptr<EncodingChoice> choice_for(std::optional<wire::Encoding> fixed, 
     return choice;
 }
 
+void report(std::string const& pending) {
+    // One call, so that lines of several threads do not mix.
+    auto const line = "tinkxx: " + pending + '\n';
+    (void)std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 }  // namespace
 
 ClientCore::Limits::Limits(ClientCore& core, Session& session)
-    : count{core.settings_.count.value_or(default_count)},
-      throttled{core.settings_.throttled.value_or(default_throttled)},
+    : count{core.config_->dispatch.count.value_or(default_count)},
+      throttled{core.config_->dispatch.throttled.value_or(default_throttled)},
       bytes{session.sample_bytes_budget()},
       download{session.download_budget()},
       forward_backward{session.forward_backward_budget()},
-      results{session.context(), download, poll_rules(core.settings_)},
+      results{session.context(), download, poll_rules(*core.config_)},
       submit_order{make_submit_order(session.http())},
       gate{session.http().runtime().part<BackoffGates>()->get(
           session.endpoint_key(), session.credential_identity(), session.http().scheduler().now())},
-      encodings{choice_for(core.settings_.submit_encoding, session)},
+      encodings{choice_for(core.config_->submit_encoding, session)},
       handlers{session.http().runtime().part<RetryHandlers>()},
       cancels{session.context(), [&session] { return session.dynamic(); }},
       random{session.http().scheduler().entropy("sampling")} {}
 
-ClientCore::ClientCore(std::shared_ptr<Session> session, CoreSettings settings)
+ClientCore::ClientCore(std::shared_ptr<Session> session, std::shared_ptr<ClientConfig const> config,
+                       PendingList::Ids ids, std::optional<Runtime> runtime)
     : session_{std::move(session)},
       http_{session_->http()},
       context_{session_->context()},
       scheduler_{http_.scheduler()},
-      settings_{std::move(settings)},
-      bound_{PendingBound::make(settings_.max_pending, settings_.when_full)},
+      config_{std::move(config)},
+      runtime_{std::move(runtime)},
+      bound_{PendingBound::make(config_->max_pending, config_->when_full)},
       wants_stages_{
           std::ranges::any_of(http().config().observers,
                               [](auto const& observer) { return observer->wants_stages(); })},
-      pending_{settings_.ids} {
-    bool const warns = settings_.warn_of_stalls && http().logs(LogLevel::warning);
-    if (settings_.report || warns) {
+      ids_{std::move(ids)},
+      pending_{ids_} {
+    bool const warns = config_->warn_of_stalls && http().logs(LogLevel::warning);
+    if (config_->report_pending || warns) {
         pending_.on_first([this] { on_first_pending(); });
     }
 }
 
 void ClientCore::on_first_pending() {
-    if (!settings_.report) {
+    if (!config_->report_pending) {
         if (!stalls_) stalls_ = http().runtime().part<StallReporter>();
         return stalls_->watch(*this, scheduler());
     }
@@ -91,19 +105,20 @@ void ClientCore::on_first_pending() {
 StallReporter::Topic ClientCore::topic() const {
     auto const& log = http().config().log;
     bool const own = log && log.target_type() != stderr_log().target_type();
-    return {.server = session_->endpoint_key(), .log = own ? settings_.ids.get() : nullptr};
+    return {.server = session_->endpoint_key(), .log = own ? ids_.get() : nullptr};
 }
 
 void ClientCore::warn(std::string const& line) { http().log(LogLevel::warning, line); }
 
 std::shared_ptr<ClientCore> ClientCore::make(std::shared_ptr<Session> session,
-                                             CoreSettings settings) {
+                                             std::shared_ptr<ClientConfig const> config,
+                                             PendingList::Ids ids, std::optional<Runtime> runtime) {
     auto const let_go = [](ClientCore* last) {
         // A task that a loop of ours drops unrun, since it has ended, takes it along just as well.
         std::unique_ptr<ClientCore> owner{last};
-        auto& runtime = last->http().runtime();
-        if (!reaches_loop(runtime)) return;
-        runtime.scheduler().post([owner = std::move(owner)]() mutable {
+        auto& on = last->http().runtime();
+        if (!reaches_loop(on)) return;
+        on.scheduler().post([owner = std::move(owner)]() mutable {
             auto const closing = owner->session_;
             if (closing->kind() == SessionKind::shadow) return;  // shared; its last share closes it
             if (closing->http().runtime().shut_down()) return;   // it has ended, or is about to
@@ -111,8 +126,9 @@ std::shared_ptr<ClientCore> ClientCore::make(std::shared_ptr<Session> session,
             closing->close(std::nullopt, [until_closed](Result<void> const&) {});
         });
     };
-    return std::shared_ptr<ClientCore>{new ClientCore{std::move(session), std::move(settings)},
-                                       let_go};
+    return std::shared_ptr<ClientCore>{
+        new ClientCore{std::move(session), std::move(config), std::move(ids), std::move(runtime)},
+        let_go};
 }
 
 ClientCore::~ClientCore() {
@@ -129,6 +145,10 @@ void ClientCore::attach() {
 void ClientCore::prepare() {
     if (limits_) return;
     limits_.emplace(*this, *session_);
+}
+
+Headers ClientCore::trace_headers() const {
+    return service::trace_headers(http(), config_->trace_propagator);
 }
 
 Metadata ClientCore::metadata(Metadata call) const {
@@ -179,8 +199,7 @@ void ClientCore::on_time() {
     if (auto const awaited = pending_.awaited(); awaited.oldest != nullptr) {
         auto line = std::to_string(awaited.count) +
                     " pending; the oldest: " + to_string(awaited.oldest->status(now));
-        http().runtime().run_callback(
-            [report = settings_.report, line = std::move(line)] { report(line); });
+        http().runtime().run_callback([line = std::move(line)] { report(line); });
     }
     scheduler().arm(*this, now + between_reports, Precision::coarse);
 }

@@ -25,10 +25,6 @@
 #include <string>
 #include <string_view>
 
-namespace tinkxx::wire {
-enum class Encoding : std::uint8_t;
-}
-
 namespace tinkxx::service {
 
 /// Whether a task that is posted now is run or destroyed. Nobody may ever turn a scheduler of the
@@ -38,35 +34,6 @@ namespace tinkxx::service {
 }
 
 class EncodingChoice;
-
-/// How a client wants its calls made; what is empty is the server's choice, or the default.
-struct CoreSettings {
-    std::optional<std::int64_t> count{};
-    std::optional<std::int64_t> throttled{};
-    PollBackoff poll_backoff{};
-    /// As `ClientOptions` has it.
-    std::optional<std::chrono::milliseconds> poll_error_limit{};
-    std::chrono::milliseconds deadline{0};
-    /// 0: no bound.
-    std::size_t max_pending{0};
-    PendingBound::WhenFull when_full{PendingBound::WhenFull::block};
-    /// Given a line about what is pending every few seconds, on the callback executor. Empty: no
-    /// such report.
-    std::function<void(std::string const& line)> report{};
-    /// Whether calls that make no progress are warned of.
-    bool warn_of_stalls{true};
-    /// How forward and backward passes are written. Empty: found out.
-    std::optional<wire::Encoding> submit_encoding{};
-    /// Whether steps whose fate is unknown are repeated. Empty: where that is safe.
-    std::optional<bool> repeat_steps{};
-    /// Whether training data are looked at before they are sent.
-    bool check_data{true};
-    /// Numbers the calls. Empty: by itself.
-    PendingList::Ids ids{};
-    /// Kept as long as a handle or a call needs what is made with these settings. Empty: it ends
-    /// when others let go of it.
-    std::optional<Runtime> runtime{};
-};
 
 /// What all calls of one client share: the session, the limits of dispatch, the gate, the budget
 /// for downloads, and the list of what is pending. Made on any thread, then for the loop thread
@@ -82,8 +49,13 @@ public:
 
     /// When the last handle goes away, on whatever thread, the session is closed on the loop, and
     /// what is left goes there too.
-    [[nodiscard]] static std::shared_ptr<ClientCore> make(std::shared_ptr<Session> session,
-                                                          CoreSettings settings);
+    ///
+    /// `config` may say more than the session's, which others can share. `ids` numbers the calls;
+    /// null: by itself. `runtime` is kept as long as a handle or a call needs the core; empty: it
+    /// ends when others let go of it.
+    [[nodiscard]] static std::shared_ptr<ClientCore> make(
+        std::shared_ptr<Session> session, std::shared_ptr<ClientConfig const> config,
+        PendingList::Ids ids, std::optional<Runtime> runtime);
     ~ClientCore() override;
     ClientCore(ClientCore const&) = delete;
     ClientCore& operator=(ClientCore const&) = delete;
@@ -94,7 +66,7 @@ public:
     [[nodiscard]] HttpContext& http() const noexcept { return http_; }
     [[nodiscard]] ServiceContext& context() const noexcept { return context_; }
     [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
-    [[nodiscard]] CoreSettings const& settings() const noexcept { return settings_; }
+    [[nodiscard]] ClientConfig const& config() const noexcept { return *config_; }
     [[nodiscard]] PendingList& pending() noexcept { return pending_; }
     /// Any thread.
     [[nodiscard]] PendingBound& bound() const noexcept { return *bound_; }
@@ -102,6 +74,8 @@ public:
     [[nodiscard]] bool wants_stages() const noexcept { return wants_stages_; }
     /// Tells observers, if they want to know. `call` is the metadata of the call.
     void tell_stage(OperationStatus const& standing, Metadata call) const;
+    /// The lines of the caller's trace context (R-EXT-20). Called on the thread that makes a call.
+    [[nodiscard]] Headers trace_headers() const;
     /// With the client's, which give way, and the session's id.
     [[nodiscard]] Metadata metadata(Metadata call) const;
 
@@ -146,7 +120,8 @@ public:
     [[nodiscard]] ServiceStatus status();
 
 private:
-    ClientCore(std::shared_ptr<Session> session, CoreSettings settings);
+    ClientCore(std::shared_ptr<Session> session, std::shared_ptr<ClientConfig const> config,
+               PendingList::Ids ids, std::optional<Runtime> runtime);
 
     struct Limits {
         Limits(ClientCore& core, Session& session);
@@ -181,9 +156,11 @@ private:
     HttpContext& http_;
     ServiceContext& context_;
     Scheduler& scheduler_;
-    CoreSettings const settings_;
+    std::shared_ptr<ClientConfig const> const config_;
+    std::optional<Runtime> const runtime_;
     std::shared_ptr<PendingBound> const bound_;
     bool const wants_stages_;
+    PendingList::Ids const ids_;
     PendingList pending_;
     std::shared_ptr<StallReporter> stalls_{};  ///< null until something is pending
     CloseListeners listeners_{};

@@ -90,7 +90,7 @@ private:
 }  // namespace
 
 std::shared_ptr<PendingBound> PendingBound::make(std::size_t most, WhenFull when_full) {
-    if (most == 0) return std::make_shared<Unbounded>();
+    if (most == 0 || when_full == WhenFull::ignore) return std::make_shared<Unbounded>();
     return std::make_shared<Bounded>(most, when_full);
 }
 

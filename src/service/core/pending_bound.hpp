@@ -2,11 +2,11 @@
 
 #include <tinkxx/error.hpp>
 #include <tinkxx/future.hpp>
+#include <tinkxx/options.hpp>
 #include <tinkxx/result.hpp>
 #include <tinkxx/runtime.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -18,10 +18,7 @@ public:
     /// A place among the pending; given up when the last copy goes.
     using Place = std::shared_ptr<void const>;
 
-    /// What happens to one too many.
-    enum class WhenFull : std::uint8_t { block, reject };
-
-    /// `most` = 0: no bound.
+    /// `most` = 0, or `WhenFull::ignore`: no bound.
     [[nodiscard]] static std::shared_ptr<PendingBound> make(std::size_t most, WhenFull when_full);
     virtual ~PendingBound() = default;
 

@@ -46,15 +46,16 @@ void append_headers(std::string& line, Headers const& headers) {
 
 }  // namespace
 
-HttpContext::HttpContext(HttpConfig config, std::shared_ptr<detail::RuntimeCore> runtime,
+HttpContext::HttpContext(std::shared_ptr<ClientConfig const> config,
+                         std::shared_ptr<detail::RuntimeCore> runtime,
                          std::shared_ptr<Transport> transport,
                          std::shared_ptr<CredentialSource> credentials)
     : config_{std::move(config)},
       runtime_{std::move(runtime)},
       transport_{std::move(transport)},
       credentials_{std::move(credentials)},
-      headers_{std::make_shared<Headers const>(config_.headers)} {
-    auto json = config_.headers;
+      headers_{std::make_shared<Headers const>(config_->headers)} {
+    auto json = config_->headers;
     if (!json.contains("content-type")) json.add("Content-Type", "application/json");
     json_headers_ = std::make_shared<Headers const>(std::move(json));
     foreign_headers_ = std::make_shared<Headers const>(Headers{{"User-Agent", user_agent()}});
@@ -115,18 +116,18 @@ std::string HttpContext::new_idempotency_key() {
 }
 
 bool HttpContext::logs(LogLevel level) const noexcept {
-    if (config_.log) return level >= config_.log_level && level != LogLevel::off;
-    return runtime_->logs(level);
+    if (!config_->log) return runtime_->logs(level);
+    return level >= config_->log_level.value_or(LogLevel::warning) && level != LogLevel::off;
 }
 
 void HttpContext::log(LogLevel level, std::string_view line) const {
-    if (logs(level)) write(level, config_.scrubber.scrub(line));
+    if (logs(level)) write(level, config_->scrubber.scrub(line));
 }
 
 void HttpContext::write(LogLevel level, std::string line) const {
-    if (!config_.log) return runtime_->log(level, std::move(line));
+    if (!config_->log) return runtime_->log(level, std::move(line));
     runtime_->run_callback([self = shared_from_this(), level, line = std::move(line)] {
-        self->config_.log(level, line);  // what it throws is the runtime's to log
+        self->config_->log(level, line);  // what it throws is the runtime's to log
     });
 }
 
@@ -160,7 +161,7 @@ void HttpContext::dump(Operation const& operation, Head const& head, std::string
 
 void HttpContext::write_dump(std::string line) const {
     // Asked for by name, so it is shown even where the log would leave out lines of its level.
-    if (config_.log || runtime_->logs(LogLevel::info))
+    if (config_->log || runtime_->logs(LogLevel::info))
         return write(LogLevel::info, std::move(line));
     stderr_log()(LogLevel::info, line);
 }
@@ -205,7 +206,7 @@ void HttpContext::close() noexcept {
 void HttpContext::on_shutdown() noexcept { close(); }
 
 std::size_t HttpContext::calls_under_way() const noexcept {
-    return speaks_for_calls_ && !config_.own_log && logs(LogLevel::warning) ? open_calls_ : 0;
+    return speaks_for_calls_ && !config_->own_log && logs(LogLevel::warning) ? open_calls_ : 0;
 }
 
 }  // namespace tinkxx::service

@@ -7,11 +7,10 @@
 
 #include "base/runtime_core.hpp"
 #include "service/common/random.hpp"
+#include "service/http/client_config.hpp"
 #include "service/http/credentials.hpp"
 #include "service/http/deprecation_notes.hpp"
 #include "service/http/http_retry.hpp"
-#include "service/text/endpoint.hpp"
-#include "service/text/scrubber.hpp"
 
 #include <array>
 #include <chrono>
@@ -25,37 +24,18 @@ namespace tinkxx::service {
 
 class HttpCall;
 
-/// What a client was configured with, checked and resolved. Never changes (R-CONF-10).
-struct HttpConfig {
-    Endpoint endpoint;
-    Timeouts timeouts{};
-    int max_retries{10};
-    /// Standard lines and those of the caller, without the credential.
-    Headers headers{};
-    Query query{};
-    Metadata metadata{};
-    std::vector<std::shared_ptr<Observer>> observers{};
-    /// Empty: the runtime's.
-    LogSink log{};
-    /// Whether that is the caller's: then the library writes nowhere else.
-    bool own_log{false};
-    LogLevel log_level{LogLevel::warning};
-    bool dump{false};
-    Scrubber scrubber{};
-};
-
 /// What all HTTP calls of one client share. Made on any thread; then, but for what says
 /// otherwise, for the loop thread only. Held by a `std::shared_ptr`.
 class HttpContext final : public std::enable_shared_from_this<HttpContext>,
                           private detail::Resident {
 public:
-    HttpContext(HttpConfig config, std::shared_ptr<detail::RuntimeCore> runtime,
-                std::shared_ptr<Transport> transport,
+    HttpContext(std::shared_ptr<ClientConfig const> config,
+                std::shared_ptr<detail::RuntimeCore> runtime, std::shared_ptr<Transport> transport,
                 std::shared_ptr<CredentialSource> credentials);
     ~HttpContext() override;
 
     /// Any thread.
-    [[nodiscard]] HttpConfig const& config() const noexcept { return config_; }
+    [[nodiscard]] ClientConfig const& config() const noexcept { return *config_; }
     [[nodiscard]] detail::RuntimeCore& runtime() const noexcept { return *runtime_; }
     [[nodiscard]] Scheduler& scheduler() const noexcept { return runtime_->scheduler(); }
     [[nodiscard]] Transport& transport() const noexcept { return *transport_; }
@@ -88,12 +68,12 @@ public:
     [[nodiscard]] bool logs(LogLevel level) const noexcept;
     void note_deprecation(Operation const& operation, Headers const& headers);
     /// Whether every request and answer is shown; `scrubber` knows what must not be.
-    [[nodiscard]] bool dumps() const noexcept { return config_.dump; }
+    [[nodiscard]] bool dumps() const noexcept { return config_->dump_headers.value_or(false); }
     void dump(Operation const& operation, Request const& request, Scrubber const& scrubber) const;
     void dump(Operation const& operation, Head const& head, std::string_view body,
               Scrubber const& scrubber) const;
 
-    [[nodiscard]] bool observed() const noexcept { return !config_.observers.empty(); }
+    [[nodiscard]] bool observed() const noexcept { return !config_->observers.empty(); }
     /// Calls `member` of every observer with `event`, on the callback executor.
     template <class Event>
     void tell(void (Observer::*member)(Event const&), Event event) const;
@@ -124,7 +104,7 @@ private:
     void write(LogLevel level, std::string line) const;
     void write_dump(std::string line) const;
 
-    HttpConfig const config_;
+    std::shared_ptr<ClientConfig const> const config_;
     std::shared_ptr<detail::RuntimeCore> const runtime_;
     std::shared_ptr<Transport> const transport_;
     std::shared_ptr<CredentialSource> const credentials_;
@@ -155,7 +135,7 @@ private:
 
 template <class Event>
 void HttpContext::tell(void (Observer::*member)(Event const&), Event event) const {
-    if (config_.observers.empty()) return;
+    if (config_->observers.empty()) return;
     runtime_->run_callback([self = shared_from_this(), member, event = std::move(event)] {
         self->tell_here(member, event);
     });
@@ -163,7 +143,7 @@ void HttpContext::tell(void (Observer::*member)(Event const&), Event event) cons
 
 template <class Event>
 void HttpContext::tell_here(void (Observer::*member)(Event const&), Event const& event) const {
-    for (auto const& observer : config_.observers) {
+    for (auto const& observer : config_->observers) {
         try {
             (observer.get()->*member)(event);
         } catch (std::exception const& e) {

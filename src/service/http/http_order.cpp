@@ -32,7 +32,7 @@ bool is_method(std::string_view text) noexcept {
 }
 
 // R-EXT-20: never in place of a line that is there, and all or nothing.
-void add_trace_context(Headers& headers, Headers const& common, TraceSource const& propagator) {
+void add_trace_context(Headers& headers, Headers const& common, TracePropagator const& propagator) {
     if (!propagator) return;
     try {
         Headers traced;
@@ -52,7 +52,7 @@ void add_trace_context(Headers& headers, Headers const& common, TraceSource cons
 }  // namespace
 
 Result<HttpOrder> make_order(HttpRequest request, HttpContext const& context,
-                             TraceSource const& propagator) {
+                             TracePropagator const& propagator) {
     auto const& config = context.config();
     if (!is_method(request.method)) {
         return invalid(request, "method", request.method, "must be a word such as GET");
@@ -83,7 +83,8 @@ Result<HttpOrder> make_order(HttpRequest request, HttpContext const& context,
     HttpOrder order;
     bool const absolute = is_absolute_url(request.path);
     bool const own = !absolute || config.endpoint.owns(request.path);
-    order.url = config.endpoint.url(request.path, own ? config.query : Query{}, request.query);
+    order.url =
+        config.endpoint.url(request.path, own ? config.default_query : Query{}, request.query);
     order.send_credential = own;
     order.operation.path = request.path.substr(0, request.path.find('?'));
     order.operation.method = std::move(request.method);
@@ -123,7 +124,7 @@ Result<HttpOrder> make_order(HttpRequest request, HttpContext const& context,
     return order;
 }
 
-Headers trace_headers(HttpContext const& context, TraceSource const& propagator) {
+Headers trace_headers(HttpContext const& context, TracePropagator const& propagator) {
     Headers headers;
     add_trace_context(headers, *context.headers(), propagator);
     return headers;
@@ -142,7 +143,7 @@ HttpOrder get_order(HttpContext const& context, std::string_view path, Purpose p
     auto const& config = context.config();
     HttpOrder order;
     order.operation = {.method = "GET", .path = std::string{path}};
-    order.url = config.endpoint.url(path, config.query, {});
+    order.url = config.url(path);
     order.purpose = purpose;
     order.timeouts = config.timeouts;
     order.max_retries = config.max_retries;

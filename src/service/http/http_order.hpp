@@ -1,27 +1,24 @@
 #pragma once
 
 #include <tinkxx/http.hpp>
+#include <tinkxx/options.hpp>
 #include <tinkxx/result.hpp>
 
 #include "service/http/http_call.hpp"
 
-#include <functional>
 #include <string>
 #include <string_view>
 
 namespace tinkxx::service {
 
-/// As `TracePropagator`: gives the lines of the caller's trace context.
-using TraceSource = std::function<Headers()>;
-
 /// What the service layer is to do for a request; or why it cannot be sent. `propagator` may be
 /// empty. Any thread.
 [[nodiscard]] Result<HttpOrder> make_order(HttpRequest request, HttpContext const& context,
-                                           TraceSource const& propagator);
+                                           TracePropagator const& propagator);
 
 /// The lines of the caller's trace context that no line of the client stands for (R-EXT-20).
 /// Called on the thread that makes a call.
-[[nodiscard]] Headers trace_headers(HttpContext const& context, TraceSource const& propagator);
+[[nodiscard]] Headers trace_headers(HttpContext const& context, TracePropagator const& propagator);
 
 /// A POST of a JSON body with the client's own settings. Any thread.
 [[nodiscard]] HttpOrder post_order(HttpContext const& context, std::string_view path,

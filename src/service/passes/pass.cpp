@@ -92,7 +92,7 @@ Submission::Judgement Pass::judgement(SubmitOrder const& order) const {
     made.plain_500_ends = tried && order.encoding == wire::Encoding::protobuf;
     bool const old =
         plan_.encodings->old_server() || (tried && order.encoding == wire::Encoding::json);
-    made.repeat_if_seen = !order.step || core_->settings().repeat_steps.value_or(!old);
+    made.repeat_if_seen = !order.step || core_->config().repeat_steps.value_or(!old);
     return made;
 }
 

@@ -87,7 +87,7 @@ void Submission::submit() {
     order.operation = {
         .method = "POST", .path = std::string{order_.path}, .feature = std::string{order_.feature}};
     auto const& config = http.config();
-    order.url = config.endpoint.url(order_.path, config.query, {});
+    order.url = config.url(order_.path);
     order.common_headers = http.json_headers();
     if (order_.content_type != "application/json") {
         auto lines = *order.common_headers;

@@ -28,7 +28,7 @@ public:
         HttpOrder order;
         order.operation = {
             .method = "POST", .path = std::string{cancel_path}, .feature = "cancelling samples"};
-        order.url = config.endpoint.url(cancel_path, config.query, {});
+        order.url = config.url(cancel_path);
         order.common_headers = http.json_headers();
         order.body.head =
             std::make_shared<std::string const>(wire::encode_cancel_future(request_id_));

@@ -112,7 +112,7 @@ void CompletionPoll::send() {
     HttpOrder order;
     order.operation = {
         .method = "POST", .path = std::string{completions_path}, .feature = "completion polls"};
-    order.url = config.endpoint.url(completions_path, config.query, {});
+    order.url = config.url(completions_path);
     order.common_headers = http.json_headers();
     order.body.head = std::make_shared<std::string const>(
         wire::encode_completion_poll({.sampling_session_id = session_id_,

@@ -65,7 +65,7 @@ ResultSurroundings::ResultSurroundings(ServiceContext& context, ByteBudget& down
     auto const& config = http().config();
     HttpOrder order;
     order.operation = {.method = "POST", .path = std::string{retrieve_path}};
-    order.url = config.endpoint.url(retrieve_path, config.query, {});
+    order.url = config.url(retrieve_path);
     order.common_headers = http().json_headers();
     order.purpose = Purpose::retrieve;
     order.timeouts = config.timeouts;

@@ -24,7 +24,7 @@ public:
               std::chrono::milliseconds deadline, Metadata metadata, Turn turn)
         : core_{std::move(core)},
           operation_{std::move(operation)},
-          limit_{deadline.count() > 0 ? deadline : core_->settings().deadline},
+          limit_{deadline.count() > 0 ? deadline : core_->config().deadline},
           metadata_{std::move(metadata)},
           turn_{std::move(turn)} {}
 

@@ -114,7 +114,7 @@ void SampleCall::launch() {
 
 std::chrono::milliseconds SampleCall::limit() const noexcept {
     auto const own = order_.call().deadline;
-    return own.count() > 0 ? own : core().settings().deadline;
+    return own.count() > 0 ? own : core().config().deadline;
 }
 
 bool SampleCall::admitted() {

@@ -35,10 +35,7 @@ std::shared_ptr<Sampler> Sampler::make(std::shared_ptr<ClientCore> core, Sampler
 
 Sampler::~Sampler() = default;
 
-std::string Sampler::url(std::string_view path) const {
-    auto const& config = core_->http().config();
-    return config.endpoint.url(path, config.query, {});
-}
+std::string Sampler::url(std::string_view path) const { return core_->http().config().url(path); }
 
 std::optional<Result<void>> Sampler::when_ready(SamplerWaiter& waiter) {
     if (state_ == State::ready) return Result<void>{};

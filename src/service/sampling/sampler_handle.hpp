@@ -3,7 +3,6 @@
 #include <tinkxx/result.hpp>
 #include <tinkxx/transport.hpp>
 
-#include "service/session/session_config.hpp"
 #include "service/session/start_up.hpp"
 
 #include <cstdint>

@@ -2,9 +2,8 @@
 
 #include <tinkxx/error.hpp>
 #include <tinkxx/log.hpp>
+#include <tinkxx/options.hpp>
 #include <tinkxx/scheduler.hpp>
-
-#include "service/session/session_config.hpp"
 
 #include <chrono>
 #include <optional>
@@ -24,7 +23,7 @@ public:
         std::string line{};
     };
 
-    Heartbeat(std::string session_id, SessionIntervals intervals, TimePoint created)
+    Heartbeat(std::string session_id, Intervals intervals, TimePoint created)
         : session_id_{std::move(session_id)},
           intervals_{intervals},
           last_success_{created},
@@ -43,7 +42,7 @@ private:
     [[nodiscard]] TimePoint following(TimePoint now) const noexcept;
 
     std::string session_id_;
-    SessionIntervals intervals_;
+    Intervals intervals_;
     TimePoint last_success_;
     TimePoint last_beat_;
     int failures_{0};

@@ -35,12 +35,16 @@ private:
     Result<Credential> answer_;
 };
 
-wire::CreateSession session_request(SessionConfig const& config) {
+std::optional<std::string> unless_empty(std::string const& text) {
+    return text.empty() ? std::nullopt : std::optional{text};
+}
+
+wire::CreateSession session_request(ClientConfig const& config) {
     return {.tags = config.tags,
             .user_metadata = config.user_metadata,
             .sdk_version = config.sdk_version,
-            .project_id = config.project_id,
-            .display_name = config.display_name};
+            .project_id = unless_empty(config.project_id),
+            .display_name = unless_empty(config.display_name)};
 }
 
 std::string configured_identity(CredentialConfig const& config) {
@@ -55,7 +59,7 @@ class Session::Beat final : private HttpCall::Listener, private Timer {
 public:
     explicit Beat(Session& session)
         : session_{&session},
-          machine_{session.session_id(), session.config_.intervals,
+          machine_{session.session_id(), session.config_->intervals,
                    session.http_->scheduler().now()},
           call_{*session.http_, *this} {
         arm(machine_.first());
@@ -96,7 +100,7 @@ public:
 private:
     void on_time() override {
         auto order = session_->order(dynamic_config_path,
-                                     wire::encode_sdk_version(session_->config_.sdk_version),
+                                     wire::encode_sdk_version(session_->config_->sdk_version),
                                      Purpose::session);
         order.timeouts = each(StartUp::dynamic_timeout);
         order.max_retries = 0;
@@ -122,9 +126,9 @@ private:
     }
     void arm() {
         auto& scheduler = session_->http_->scheduler();
-        auto const wait =
-            std::max<std::chrono::nanoseconds>(session_->dynamic_.refresh_interval_sec,
-                                               session_->config_.intervals.dynamic_refresh_minimum);
+        auto const wait = std::max<std::chrono::nanoseconds>(
+            session_->dynamic_.refresh_interval_sec,
+            session_->config_->intervals.dynamic_refresh_minimum);
         scheduler.arm(*this, scheduler.now() + wait, Precision::coarse);
     }
 
@@ -132,7 +136,7 @@ private:
     HttpCall call_;
 };
 
-Session::Session(SessionConfig config, SessionKind kind,
+Session::Session(std::shared_ptr<ClientConfig const> config, SessionKind kind,
                  std::shared_ptr<detail::RuntimeCore> runtime, std::shared_ptr<Transport> transport,
                  std::optional<SessionSnapshot> snapshot, std::shared_ptr<ProcessRunner> runner)
     : config_{std::move(config)},
@@ -141,17 +145,16 @@ Session::Session(SessionConfig config, SessionKind kind,
       runner_{std::move(runner)},
       credential_{std::make_shared<SessionCredential>(
           std::make_shared<NoCredential>(Error{{.message = "not started"}}),
-          configured_identity(config_.credentials))},
-      http_{
-          std::make_shared<HttpContext>(config_.http, runtime_, std::move(transport), credential_)},
+          configured_identity(config_->credentials))},
+      http_{std::make_shared<HttpContext>(config_, runtime_, std::move(transport), credential_)},
       context_{http_},
-      start_up_{snapshot ? StartUp{*snapshot} : StartUp{kind_, session_request(config_)}},
+      start_up_{snapshot ? StartUp{*snapshot} : StartUp{kind_, session_request(*config_)}},
       dynamic_{start_up_.dynamic()},
       call_{context_, *this} {}
 
 Session::~Session() = default;
 
-std::string const& Session::endpoint_key() const noexcept { return config_.http.endpoint.key(); }
+std::string const& Session::endpoint_key() const noexcept { return config_->endpoint.key(); }
 
 std::string_view Session::credential_identity() const noexcept { return credential_->identity(); }
 
@@ -167,12 +170,12 @@ bool Session::usable() {
 HttpOrder Session::order(std::string_view path, std::string body, Purpose purpose) const {
     HttpOrder order;
     order.operation = {.method = "POST", .path = std::string{path}};
-    order.url = config_.http.endpoint.url(path, config_.http.query, {});
+    order.url = config_->url(path);
     order.common_headers = http_->json_headers();
     order.body.tail = std::make_shared<std::string const>(std::move(body));
     order.purpose = purpose;
-    order.timeouts = config_.http.timeouts;
-    order.max_retries = config_.http.max_retries;
+    order.timeouts = config_->timeouts;
+    order.max_retries = config_->max_retries;
     return order;
 }
 
@@ -188,7 +191,7 @@ std::shared_ptr<CredentialSource> Session::source(CredentialChoice choice) {
 /// Settles on a credential, now that the server has said which it takes.
 std::optional<Error> Session::authenticate() {
     if (authenticated_) return std::nullopt;
-    auto chosen = choose_credential(config_.credentials, flags());
+    auto chosen = choose_credential(config_->credentials, flags());
     if (!chosen) return chosen.error();
     authenticated_ = true;
     context_.billing().set_limit(flags().billing_exception_max_pause_duration_sec);
@@ -216,7 +219,7 @@ void Session::next_step() {
     auto const step = start_up_.step();
     if (step == StartUp::Step::client_config) {
         // A command may have to be asked even for this.
-        auto chosen = choose_credential(config_.credentials);
+        auto chosen = choose_credential(config_->credentials);
         if (!chosen) return fail(chosen.error());
         credential_->use(source(std::move(*chosen)));
     } else if (auto error = authenticate()) {
@@ -366,31 +369,29 @@ std::string Session::standing() const {
 }
 
 std::int64_t Session::sample_bytes_budget() const noexcept {
-    return config_.overrides.sample_bytes.value_or(
+    return config_->dispatch.bytes.value_or(
         flags().sample_dispatch_bytes_semaphore_size.value_or(baseline_sample_bytes));
 }
 std::int64_t Session::max_concurrent_samples() const noexcept {
     return flags().sample_max_concurrent_requests.value_or(baseline_concurrent_samples);
 }
 std::int64_t Session::download_budget() const noexcept {
-    return config_.overrides.download_bytes.value_or(
-        flags().inflight_response_bytes_semaphore_size);
+    return config_->download_bytes.value_or(flags().inflight_response_bytes_semaphore_size);
 }
 std::int64_t Session::chunk_items() const noexcept {
-    return config_.overrides.chunk_items.value_or(flags().fwdbwd_max_chunk_len);
+    return config_->chunks.items.value_or(flags().fwdbwd_max_chunk_len);
 }
 std::int64_t Session::chunk_bytes() const noexcept {
-    return config_.overrides.chunk_bytes.value_or(flags().fwdbwd_max_chunk_bytes_count);
+    return config_->chunks.bytes.value_or(flags().fwdbwd_max_chunk_bytes_count);
 }
 std::int64_t Session::forward_backward_budget() const noexcept {
-    return config_.overrides.forward_backward_bytes.value_or(
-        flags().fwdbwd_dispatch_bytes_semaphore_size);
+    return config_->chunks.bytes_in_flight.value_or(flags().fwdbwd_dispatch_bytes_semaphore_size);
 }
 bool Session::completion_poll() const noexcept {
-    return config_.overrides.completion_poll.value_or(flags().sample_use_retrieve_futures);
+    return config_->completion_poll.value_or(flags().sample_use_retrieve_futures);
 }
 bool Session::join_sampling_session() const noexcept {
-    return config_.overrides.join_sampling_session.value_or(flags().sample_join_sampling_session);
+    return config_->join_sampling_session.value_or(flags().sample_join_sampling_session);
 }
 
 SessionSnapshot Session::snapshot() const {
@@ -459,7 +460,7 @@ void Session::tell_parts() {
 
 void Session::drain() {
     auto& scheduler = runtime_->scheduler();
-    auto const deadline = scheduler.now() + config_.intervals.telemetry_drain;
+    auto const deadline = scheduler.now() + config_->intervals.telemetry_drain;
     drained_until_ = deadline;
     draining_ = 1;  // this call
     for (std::size_t i = parts_.size(); i > 0; --i) {
@@ -499,7 +500,7 @@ void Session::end() noexcept {
 
 std::size_t Session::calls_under_way() const noexcept {
     // A client with a log of its own, or none, would not want the runtime to write for it.
-    if (config_.http.own_log || !http_->logs(LogLevel::warning)) return 0;
+    if (config_->own_log || !http_->logs(LogLevel::warning)) return 0;
     std::size_t calls = 0;
     for (auto const* part = parts_.front(); part != nullptr; part = part->links_.next) {
         calls += part->calls_under_way();

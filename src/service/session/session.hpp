@@ -3,12 +3,13 @@
 #include <tinkxx/result.hpp>
 
 #include "base/intrusive_list.hpp"
+#include "service/auth/credential_choice.hpp"
 #include "service/common/alarm.hpp"
+#include "service/http/client_config.hpp"
 #include "service/http/credentials.hpp"
 #include "service/requests/service_context.hpp"
 #include "service/requests/service_request.hpp"
 #include "service/session/heartbeat.hpp"
-#include "service/session/session_config.hpp"
 #include "service/session/start_up.hpp"
 #include "wire/session/service_messages.hpp"
 
@@ -87,14 +88,15 @@ public:
 
     /// `snapshot` makes a shadow, on a session that exists (R-SESS-31). Without a `runner` commands
     /// are run as processes.
-    Session(SessionConfig config, SessionKind kind, std::shared_ptr<detail::RuntimeCore> runtime,
-            std::shared_ptr<Transport> transport, std::optional<SessionSnapshot> snapshot = {},
+    Session(std::shared_ptr<ClientConfig const> config, SessionKind kind,
+            std::shared_ptr<detail::RuntimeCore> runtime, std::shared_ptr<Transport> transport,
+            std::optional<SessionSnapshot> snapshot = {},
             std::shared_ptr<ProcessRunner> runner = {});
     ~Session() override;
 
     // Any thread.
     [[nodiscard]] SessionKind kind() const noexcept { return kind_; }
-    [[nodiscard]] SessionConfig const& config() const noexcept { return config_; }
+    [[nodiscard]] ClientConfig const& config() const noexcept { return *config_; }
     [[nodiscard]] HttpContext& http() const noexcept { return *http_; }
     /// Equal for sessions that talk to one service with one account: limits are shared by these
     /// (R-CONF-11). The second is a secret.
@@ -191,7 +193,7 @@ private:
     void end_drain();
     void end() noexcept;
 
-    SessionConfig const config_;
+    std::shared_ptr<ClientConfig const> const config_;
     SessionKind const kind_;
     std::shared_ptr<detail::RuntimeCore> const runtime_;
     std::shared_ptr<ProcessRunner> runner_;

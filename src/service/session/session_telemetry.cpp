@@ -21,7 +21,7 @@ std::size_t SessionTelemetry::queued() const noexcept {
 }
 
 void SessionTelemetry::on_session_ready() {
-    if (reporter_ || !session_.config().telemetry) return;
+    if (reporter_ || !session_.config().telemetry.value_or(true)) return;
     try {
         begin();
     } catch (std::exception const& error) {

@@ -48,29 +48,28 @@ void append_choice(std::string& text, std::optional<T> const& choice) {
 
 }  // namespace
 
-std::string canonical_text(SessionConfig const& config) {
+std::string canonical_text(ClientConfig const& config) {
     std::string text;
-    append(text, config.http.endpoint.key());
+    append(text, config.endpoint.key());
     append(text, config.credentials.api_key);
     append(text, config.credentials.command);
     append(text, config.credentials.stored);
     append(text, config.sdk_version);
-    for (auto const& [name, value] : config.http.headers) {
+    for (auto const& [name, value] : config.headers) {
         append(text, name);
         append(text, value);
     }
-    append(text, config.http.endpoint.url("", config.http.query, {}));
-    auto const& timeouts = config.http.timeouts;
+    append(text, config.url(""));
+    auto const& timeouts = config.timeouts;
     for (auto const limit :
          {timeouts.connect, timeouts.read, timeouts.write, timeouts.pool, timeouts.total}) {
         append_time(text, limit);
     }
-    append(text, std::to_string(config.http.max_retries));
-    auto const& overrides = config.overrides;
-    append_choice(text, overrides.sample_bytes);
-    append_choice(text, overrides.download_bytes);
-    append_choice(text, overrides.completion_poll);
-    append_choice(text, overrides.join_sampling_session);
+    append(text, std::to_string(config.max_retries));
+    append_choice(text, config.dispatch.bytes);
+    append_choice(text, config.download_bytes);
+    append_choice(text, config.completion_poll);
+    append_choice(text, config.join_sampling_session);
     auto const& intervals = config.intervals;
     append_time(text, intervals.heartbeat);
     append_time(text, intervals.heartbeat_warning);
@@ -79,12 +78,12 @@ std::string canonical_text(SessionConfig const& config) {
     append_time(text, intervals.dynamic_refresh_minimum);
     append_time(text, intervals.telemetry_flush);
     append_time(text, intervals.telemetry_drain);
-    append(text, config.telemetry ? "1" : "0");
+    append(text, config.telemetry.value_or(true) ? "1" : "0");
     return text;
 }
 
 std::shared_ptr<Session> shared_shadow(detail::RuntimeCore const& runtime,
-                                       std::string_view session_id, SessionConfig const& config,
+                                       std::string_view session_id, ClientConfig const& config,
                                        std::function<std::shared_ptr<Session>()> const& make) {
     auto& all = shadows();
     Key key{&runtime, std::string{session_id}, canonical_text(config)};

@@ -215,7 +215,7 @@ void TelemetryReporter::send() {
     HttpOrder order;
     order.operation.method = "POST";
     order.operation.path = path;
-    order.url = config.endpoint.url(path, config.query, Query{});
+    order.url = config.url(path);
     order.common_headers = context_.json_headers();
     order.body.head = std::make_shared<std::string const>(
         wire::encode_telemetry({.events = queue_.batch(),

@@ -305,7 +305,8 @@ Future<wire::TrainingRun> get_training_run(Runtime const& runtime, CoreHandle se
         [path = "/api/v1/training_runs/" + run_id](ClientCore& ready) {
             auto const& config = ready.http().config();
             auto order = get_order(ready.http(), path, Purpose::train);
-            order.url = config.endpoint.url(path, config.query, {{"access_scope", "owned"}});
+            order.url =
+                config.endpoint.url(path, config.default_query, {{"access_scope", "owned"}});
             add_method(order, ready.session().config().sdk_version, operation);
             return order;
         },

@@ -30,8 +30,8 @@ struct CredentialsTest : ::testing::Test {
         ASSERT_TRUE(file.put("1", {.key = key}));
         ASSERT_TRUE(file.set_default("1"));
     }
-    [[nodiscard]] service::SessionConfig config() const {
-        return client::session_config(
+    [[nodiscard]] service::ClientConfig config() const {
+        return client::with_credential(
             client::resolve(options, [](char const*) { return std::optional<std::string>{}; }));
     }
 
@@ -87,7 +87,7 @@ TEST_F(CredentialsTest, TheStoredKeyIsReadAndKeptOutOfLogs) {  // R-AUTH-40, R-A
     store("tml-stored-0123456789");
     auto const made = config();
     EXPECT_EQ(made.credentials.stored, "tml-stored-0123456789");
-    EXPECT_EQ(made.http.scrubber.scrub("a tml-stored-0123456789 b"), "a <redacted> b");
+    EXPECT_EQ(made.scrubber.scrub("a tml-stored-0123456789 b"), "a <redacted> b");
     options.api_key = "tml-given";
     EXPECT_EQ(config().credentials.stored, "") << "not needed, not read";
 }

@@ -26,8 +26,8 @@ TEST_F(DefaultOptions, StandBetweenTheCallerAndTheEnvironment) {  // R-CONF-01
     };
     set_default_options({.base_url = "http://default", .max_retries = 3, .tags = {"d"}});
     auto const all = client::resolve(client::with_defaults({.max_retries = 4}), environment);
-    EXPECT_EQ(all.http.endpoint.base_url(), "http://default") << "above the environment";
-    EXPECT_EQ(all.http.max_retries, 4) << "below the caller";
+    EXPECT_EQ(all.endpoint.base_url(), "http://default") << "above the environment";
+    EXPECT_EQ(all.max_retries, 4) << "below the caller";
     EXPECT_THAT(all.tags, ElementsAre("d"));
     EXPECT_EQ(all.project_id, "p-env") << "field by field";
 }

@@ -3,6 +3,8 @@
 
 #include <tinkxx/error.hpp>
 
+#include "client/resolved_options.hpp"
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -53,9 +55,8 @@ TEST(SharedTransport, KeyTellsAccountsAndServicesApart) {
         ClientOptions options;
         options.base_url = std::move(url);
         options.api_key = std::move(api_key);
-        auto const resolved =
-            resolve(options, [](char const*) { return std::optional<std::string>{}; });
-        return transport_key(resolved, session_config(resolved));
+        return transport_key(with_credential(
+            resolve(std::move(options), [](char const*) { return std::optional<std::string>{}; })));
     };
     auto const one = of("https://Host:443/", "tml-one");
     EXPECT_EQ(of("https://host", "tml-one"), one);

@@ -25,8 +25,8 @@ Environment environment(std::map<std::string, std::string> variables) {
     };
 }
 
-ResolvedOptions resolved(ClientOptions const& options,
-                         std::map<std::string, std::string> variables = {}) {
+service::ClientConfig resolved(ClientOptions const& options,
+                               std::map<std::string, std::string> variables = {}) {
     return resolve(options, environment(std::move(variables)));
 }
 
@@ -41,14 +41,13 @@ Error refusal(ClientOptions const& options, std::map<std::string, std::string> v
 
 TEST(ResolvedOptions, HaveWorkingDefaults) {  // R-CONF-03
     auto const all = resolved({});
-    EXPECT_EQ(all.http.endpoint.base_url(),
-              "https://tinker.thinkingmachines.dev/services/tinker-prod");
-    EXPECT_EQ(all.api_key, "");
-    EXPECT_EQ(all.http.timeouts.connect, 5s);
-    EXPECT_EQ(all.http.timeouts.read, 60s);
-    EXPECT_EQ(all.http.max_retries, 10);
-    EXPECT_FALSE(all.http.dump);
-    EXPECT_EQ(*all.http.headers.find("x-stainless-package-version"), "0.36.0");
+    EXPECT_EQ(all.endpoint.base_url(), "https://tinker.thinkingmachines.dev/services/tinker-prod");
+    EXPECT_EQ(all.credentials.api_key, "");
+    EXPECT_EQ(all.timeouts.connect, 5s);
+    EXPECT_EQ(all.timeouts.read, 60s);
+    EXPECT_EQ(all.max_retries, 10);
+    EXPECT_EQ(all.dump_headers, false);
+    EXPECT_EQ(*all.headers.find("x-stainless-package-version"), "0.36.0");
     EXPECT_EQ(all.net.proxy, ProxyOptions{});
 }
 
@@ -59,11 +58,11 @@ TEST(ResolvedOptions, PreferTheOptionToTheEnvironment) {  // R-CONF-01
                                                        {"NO_PROXY", "env.local"},
                                                        {"TINKXX_DUMP_HEADERS", "yes"}};
     auto const from_env = resolved({}, variables);
-    EXPECT_EQ(from_env.http.endpoint.base_url(), "http://env");
-    EXPECT_EQ(from_env.api_key, "tml-env");
+    EXPECT_EQ(from_env.endpoint.base_url(), "http://env");
+    EXPECT_EQ(from_env.credentials.api_key, "tml-env");
     EXPECT_EQ(from_env.net.proxy.url, "http://envproxy");
     EXPECT_EQ(from_env.net.proxy.no_proxy, "env.local");
-    EXPECT_TRUE(from_env.http.dump);
+    EXPECT_EQ(from_env.dump_headers, true);
 
     auto const given = resolved({.base_url = "http://given",
                                  .api_key = "tml-given",
@@ -71,16 +70,16 @@ TEST(ResolvedOptions, PreferTheOptionToTheEnvironment) {  // R-CONF-01
                                  .no_proxy = "given.local",
                                  .dump_headers = false},
                                 variables);
-    EXPECT_EQ(given.http.endpoint.base_url(), "http://given");
-    EXPECT_EQ(given.api_key, "tml-given");
+    EXPECT_EQ(given.endpoint.base_url(), "http://given");
+    EXPECT_EQ(given.credentials.api_key, "tml-given");
     EXPECT_EQ(given.net.proxy.url, "http://givenproxy");
     EXPECT_EQ(given.net.proxy.no_proxy, "given.local");
-    EXPECT_FALSE(given.http.dump);
+    EXPECT_EQ(given.dump_headers, false);
 }
 
 TEST(ResolvedOptions, TakeEmptyVariablesForUnset) {  // R-CONF-01
     auto const all = resolved({}, {{"TINKER_BASE_URL", ""}, {"TINKXX_PROXY", ""}});
-    EXPECT_THAT(all.http.endpoint.base_url(), HasSubstr("thinkingmachines"));
+    EXPECT_THAT(all.endpoint.base_url(), HasSubstr("thinkingmachines"));
     EXPECT_EQ(all.net.proxy.url, "");
 }
 
@@ -88,7 +87,7 @@ TEST(ResolvedOptions, KnowTheWordsForYesAndNo) {  // R-CONF-04
     for (auto const* yes : {"1", "true", " YES ", "On"}) EXPECT_EQ(parse_bool(yes), true) << yes;
     for (auto const* no : {"0", "False", "no", "OFF"}) EXPECT_EQ(parse_bool(no), false) << no;
     for (auto const* other : {"", "2", "maybe"}) EXPECT_EQ(parse_bool(other), std::nullopt);
-    EXPECT_FALSE(resolved({}, {{"TINKXX_DUMP_HEADERS", "maybe"}}).http.dump);
+    EXPECT_EQ(resolved({}, {{"TINKXX_DUMP_HEADERS", "maybe"}}).dump_headers, false);
 }
 
 TEST(ResolvedOptions, CallersHeadersWinOverThoseOfTheEnvironment) {  // R-CONF-03
@@ -97,7 +96,7 @@ TEST(ResolvedOptions, CallersHeadersWinOverThoseOfTheEnvironment) {  // R-CONF-0
                  {{"TINKXX_DEFAULT_HEADERS", R"({"x-a": "env", "X-B": 7, "X-C": null})"},
                   {"CLOUDFLARE_ACCESS_CLIENT_ID", "cf-id"},
                   {"CLOUDFLARE_ACCESS_CLIENT_SECRET", "cf-secret"}});
-    auto const& headers = all.http.headers;
+    auto const& headers = all.headers;
     EXPECT_EQ(*headers.find("x-a"), "given");
     EXPECT_EQ(*headers.find("x-b"), "7");
     EXPECT_FALSE(headers.contains("x-c"));
@@ -109,9 +108,8 @@ TEST(ResolvedOptions, CallersHeadersWinOverThoseOfTheEnvironment) {  // R-CONF-0
 TEST(ResolvedOptions, CallersQueryWinsOverThatOfTheEnvironment) {  // R-CONF-03
     auto const all = resolved({.default_query = {{"a", "given"}}},
                               {{"TINKXX_DEFAULT_QUERY", R"({"a": "env", "b": [1, true]})"}});
-    EXPECT_EQ(
-        all.http.endpoint.url("x", all.http.query, {}).substr(all.http.endpoint.base_url().size()),
-        "/x?b=1%2Ctrue&a=given");
+    EXPECT_EQ(all.endpoint.url("x", all.default_query, {}).substr(all.endpoint.base_url().size()),
+              "/x?b=1%2Ctrue&a=given");
 }
 
 TEST(ResolvedOptions, RefuseWhatCannotWorkAndNameIt) {  // R-CONF-06
@@ -156,15 +154,15 @@ TEST(ResolvedOptions, KnowEverySecretThatWasConfigured) {  // R-ERR-04, R-CONF-1
                                .default_headers = {{"Authorization", "Bearer token-42"}},
                                .proxy = "http://user:p%40ss@proxy"},
                               {{"CLOUDFLARE_ACCESS_CLIENT_SECRET", "cf-secret"}});
-    EXPECT_EQ(all.http.scrubber.scrub("tml-0123456789 token-42 p@ss p%40ss dXNlcjpwQHNz cf-secret"),
+    EXPECT_EQ(all.scrubber.scrub("tml-0123456789 token-42 p@ss p%40ss dXNlcjpwQHNz cf-secret"),
               "<redacted> <redacted> <redacted> <redacted> <redacted> <redacted>");
 }
 
 TEST(ResolvedOptions, TakeTheLogLevelFromTheEnvironment) {  // R-CONF-03
-    EXPECT_EQ(resolved({}, {{"TINKER_LOG", "debug"}}).http.log_level, LogLevel::debug);
-    EXPECT_EQ(resolved({.log_level = LogLevel::error}, {{"TINKER_LOG", "debug"}}).http.log_level,
+    EXPECT_EQ(resolved({}, {{"TINKER_LOG", "debug"}}).log_level, LogLevel::debug);
+    EXPECT_EQ(resolved({.log_level = LogLevel::error}, {{"TINKER_LOG", "debug"}}).log_level,
               LogLevel::error);
-    EXPECT_FALSE(resolved({}, {{"TINKER_LOG", "loud"}}).http.log) << "as if it were unset";
+    EXPECT_FALSE(resolved({}, {{"TINKER_LOG", "loud"}}).log) << "as if it were unset";
 }
 
 TEST(ResolvedOptions, PropagateTracesOnlyIfAskedTo) {  // R-EXT-20
@@ -190,9 +188,9 @@ TEST(ResolvedOptions, DescribeTheSession) {  // R-CONF-03, R-CONF-23
     auto const plain = resolved({});
     EXPECT_THAT(plain.user_metadata, IsEmpty());
     EXPECT_THAT(plain.tags, IsEmpty());
-    EXPECT_EQ(plain.project_id, std::nullopt);
-    EXPECT_EQ(plain.display_name, std::nullopt);
-    EXPECT_TRUE(plain.telemetry);
+    EXPECT_EQ(plain.project_id, "");
+    EXPECT_EQ(plain.display_name, "");
+    EXPECT_EQ(plain.telemetry, true);
     EXPECT_THAT(plain.feature_gates, ElementsAre("async_sampling"));
 }
 
@@ -204,7 +202,7 @@ TEST(ResolvedOptions, TakeWhatDescribesTheSessionFromTheEnvironment) {  // R-CON
     EXPECT_THAT(all.tags, ElementsAre("b", "a", "c"));
     EXPECT_EQ(all.project_id, "p-env");
     EXPECT_THAT(all.feature_gates, ElementsAre("x", "y"));
-    EXPECT_EQ(all.credential_cmd, "print-key");
+    EXPECT_EQ(all.credentials.command, "print-key");
     auto const given =
         resolved({.tags = {"t"}, .project_id = "p", .feature_gates = {"g"}, .credential_cmd = "c"},
                  {{"TINKER_TAGS", "a"},
@@ -214,30 +212,30 @@ TEST(ResolvedOptions, TakeWhatDescribesTheSessionFromTheEnvironment) {  // R-CON
     EXPECT_THAT(given.tags, ElementsAre("t"));
     EXPECT_EQ(given.project_id, "p");
     EXPECT_THAT(given.feature_gates, ElementsAre("g"));
-    EXPECT_EQ(given.credential_cmd, "c");
+    EXPECT_EQ(given.credentials.command, "c");
     auto const blank = resolved({}, {{"TINKER_TAGS", " ,"}, {"TINKER_PROJECT_ID", " "}});
     EXPECT_THAT(blank.tags, IsEmpty());
-    EXPECT_EQ(blank.project_id, std::nullopt);
+    EXPECT_EQ(blank.project_id, "");
 }
 
 TEST(ResolvedOptions, TelemetryIsOnUnlessTheVariableSaysAnythingButYes) {  // R-CONF-03, R-TEL-42
-    EXPECT_TRUE(resolved({}).telemetry);
+    EXPECT_EQ(resolved({}).telemetry, true);
     for (auto const* yes : {"1", "TRUE", "yes", "on"}) {
-        EXPECT_TRUE(resolved({}, {{"TINKER_TELEMETRY", yes}}).telemetry) << yes;
+        EXPECT_EQ(resolved({}, {{"TINKER_TELEMETRY", yes}}).telemetry, true) << yes;
     }
     for (auto const* no : {"0", "off", "", "maybe"}) {
-        EXPECT_FALSE(resolved({}, {{"TINKER_TELEMETRY", no}}).telemetry) << no;
+        EXPECT_EQ(resolved({}, {{"TINKER_TELEMETRY", no}}).telemetry, false) << no;
     }
-    EXPECT_TRUE(resolved({.telemetry = true}, {{"TINKER_TELEMETRY", "0"}}).telemetry);
-    EXPECT_FALSE(resolved({.telemetry = false}).telemetry);
+    EXPECT_EQ(resolved({.telemetry = true}, {{"TINKER_TELEMETRY", "0"}}).telemetry, true);
+    EXPECT_EQ(resolved({.telemetry = false}).telemetry, false);
 }
 
 TEST(ResolvedOptions, CloudflareAccessMayBeGiven) {  // R-CONF-03
     auto const all = resolved({.cloudflare_access_id = "id", .cloudflare_access_secret = "s3cret"},
                               {{"CLOUDFLARE_ACCESS_CLIENT_ID", "env"}});
-    EXPECT_EQ(*all.http.headers.find("cf-access-client-id"), "id");
-    EXPECT_EQ(*all.http.headers.find("cf-access-client-secret"), "s3cret");
-    EXPECT_EQ(all.http.scrubber.scrub("s3cret"), "<redacted>");
+    EXPECT_EQ(*all.headers.find("cf-access-client-id"), "id");
+    EXPECT_EQ(*all.headers.find("cf-access-client-secret"), "s3cret");
+    EXPECT_EQ(all.scrubber.scrub("s3cret"), "<redacted>");
 }
 
 TEST(ResolvedOptions, ReadThePollBackoff) {  // R-CONF-03, R-EXT-80
@@ -274,15 +272,11 @@ TEST(ResolvedOptions, PassOnWhatTheCallerChoseInPlaceOfTheServer) {  // R-CONF-2
                                .when_full = WhenFull::reject,
                                .report_pending = true,
                                .warn_of_stalls = false});
-    EXPECT_EQ(all.overrides, (service::FlagOverrides{.sample_bytes = 3,
-                                                     .download_bytes = 4,
-                                                     .chunk_items = 5,
-                                                     .chunk_bytes = 6,
-                                                     .forward_backward_bytes = 7,
-                                                     .completion_poll = true,
-                                                     .join_sampling_session = false}));
-    EXPECT_EQ(all.dispatch.count, 1);
-    EXPECT_EQ(all.dispatch.throttled, 2);
+    EXPECT_EQ(all.completion_poll, true);
+    EXPECT_EQ(all.join_sampling_session, false);
+    EXPECT_EQ(all.dispatch, (DispatchLimits{.count = 1, .throttled = 2, .bytes = 3}));
+    EXPECT_EQ(all.download_bytes, 4);
+    EXPECT_EQ(all.chunks, (ChunkLimits{.items = 5, .bytes = 6, .bytes_in_flight = 7}));
     EXPECT_EQ(all.deadline, 8s);
     EXPECT_EQ(all.max_pending, 9U);
     EXPECT_EQ(all.when_full, WhenFull::reject);
@@ -298,14 +292,14 @@ TEST(ResolvedOptions, PassOnTheIntervals) {  // R-SESS-13, R-TEST-02
                                              .dynamic_refresh_minimum = 5s,
                                              .telemetry_flush = 6s,
                                              .telemetry_drain = 7s}});
-    EXPECT_EQ(all.intervals, (service::SessionIntervals{.heartbeat = 1s,
-                                                        .heartbeat_warning = 2s,
-                                                        .heartbeat_max_failures = 3,
-                                                        .heartbeat_max_silence = 4s,
-                                                        .dynamic_refresh_minimum = 5s,
-                                                        .telemetry_flush = 6s,
-                                                        .telemetry_drain = 7s}));
-    EXPECT_EQ(resolved({}).intervals, service::SessionIntervals{});
+    EXPECT_EQ(all.intervals, (Intervals{.heartbeat = 1s,
+                                        .heartbeat_warning = 2s,
+                                        .heartbeat_max_failures = 3,
+                                        .heartbeat_max_silence = 4s,
+                                        .dynamic_refresh_minimum = 5s,
+                                        .telemetry_flush = 6s,
+                                        .telemetry_drain = 7s}));
+    EXPECT_EQ(resolved({}).intervals, Intervals{});
 }
 
 TEST(ResolvedOptions, RefuseLimitsThatCannotWork) {  // R-CONF-06
@@ -330,7 +324,11 @@ TEST(ResolvedOptions, TakeTheWishForASamplingProcessAndIgnoreIt) {  // R-SESS-34
     auto const asked =
         resolved({.subprocess_sampling = true}, {{"TINKER_SUBPROCESS_SAMPLING", "1"}});
     EXPECT_EQ(asked.intervals, resolved({}).intervals);
-    EXPECT_EQ(asked.overrides, resolved({}).overrides);
+    EXPECT_EQ(asked.dispatch, resolved({}).dispatch);
+    EXPECT_EQ(asked.download_bytes, resolved({}).download_bytes);
+    EXPECT_EQ(asked.chunks, resolved({}).chunks);
+    EXPECT_EQ(asked.completion_poll, resolved({}).completion_poll);
+    EXPECT_EQ(asked.join_sampling_session, resolved({}).join_sampling_session);
 }
 
 TEST(ResolvedOptions, ReadTheEnvironmentOnlyWhileTheyAreResolved) {  // R-CONF-02
@@ -341,7 +339,7 @@ TEST(ResolvedOptions, ReadTheEnvironmentOnlyWhileTheyAreResolved) {  // R-CONF-0
     });
     auto const before = *asked;
     EXPECT_GT(before, 0);
-    (void)session_config(all);
+    (void)with_credential(all);
     EXPECT_EQ(*asked, before);
 }
 

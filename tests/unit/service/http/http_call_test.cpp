@@ -81,10 +81,10 @@ struct HttpCallTest : ::testing::Test {
     HttpCallTest() { rebuild(); }
 
     void rebuild() {
-        HttpConfig config{.endpoint = Endpoint::parse("http://host:8000/base").value()};
+        ClientConfig config{{}, Endpoint::parse("http://host:8000/base").value()};
         config.headers = standard_headers(parity_version);
         config.observers = observers;
-        config.dump = dump;
+        config.dump_headers = dump;
         config.log_level = LogLevel::info;
         config.metadata = {{"session", "s1"}, {"who", "client"}};
         config.log = [this](LogLevel level, std::string_view line) {
@@ -92,7 +92,8 @@ struct HttpCallTest : ::testing::Test {
         };
         config.scrubber.add("tml-0123456789abcdef");
         if (context) context->close();
-        context = std::make_shared<HttpContext>(std::move(config), runtime.core(), fake, source);
+        context = std::make_shared<HttpContext>(
+            std::make_shared<ClientConfig const>(std::move(config)), runtime.core(), fake, source);
     }
 
     ~HttpCallTest() override { context->close(); }
@@ -552,10 +553,11 @@ TEST(HttpCall, EqualSeedsGiveEqualKeysAndWaits) {  // R-CONV-02
         Runtime runtime{RuntimeOptions{.threads = 0, .scheduler = clock}};
         auto fake = std::make_shared<FakeTransport>(*clock);
         fake->push({.status = 503});
-        HttpConfig config{.endpoint = Endpoint::parse("http://h").value()};
+        ClientConfig config{{}, Endpoint::parse("http://h").value()};
         config.log = silent_log();
-        auto context = std::make_shared<HttpContext>(std::move(config), runtime.core(), fake,
-                                                     std::make_shared<FixedCredential>(""));
+        auto context = std::make_shared<HttpContext>(
+            std::make_shared<ClientConfig const>(std::move(config)), runtime.core(), fake,
+            std::make_shared<FixedCredential>(""));
         Waiting waiting{*context};
         HttpOrder made;
         made.operation = {.method = "POST", .path = "/x"};

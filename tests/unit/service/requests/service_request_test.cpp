@@ -35,7 +35,8 @@ struct Waiting final : ServiceRequest::Listener {
 
 struct ServiceRequestTest : SessionFixture {
     ServiceRequestTest()
-        : http{std::make_shared<HttpContext>(http_config(), runtime.core(), fake,
+        : http{std::make_shared<HttpContext>(std::make_shared<ClientConfig const>(client_config()),
+                                             runtime.core(), fake,
                                              std::make_shared<FixedCredential>(test_key))},
           context{http} {
         context.set_telemetry(&telemetry);

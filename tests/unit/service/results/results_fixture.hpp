@@ -54,8 +54,8 @@ struct ResultsTest : ::testing::Test {
         http->close();
     }
 
-    HttpConfig config() {
-        HttpConfig made{.endpoint = Endpoint::parse("http://host:8000").value()};
+    std::shared_ptr<ClientConfig const> config() {
+        ClientConfig made{{}, Endpoint::parse("http://host:8000").value()};
         made.headers = standard_headers(parity_version);
         made.headers.add("CF-Access-Client-Secret", "hush-hush");
         made.log_level = LogLevel::debug;
@@ -64,7 +64,7 @@ struct ResultsTest : ::testing::Test {
         };
         made.scrubber.add(key);
         made.scrubber.add("hush-hush");
-        return made;
+        return std::make_shared<ClientConfig const>(std::move(made));
     }
     /// Log lines of a level, without it.
     [[nodiscard]] std::vector<std::string> logged(LogLevel level) const {

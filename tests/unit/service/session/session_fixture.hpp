@@ -42,8 +42,9 @@ struct RecordedTelemetry final : Telemetry {
 
 /// A clock, a runtime without threads, a scripted transport and a log.
 struct SessionFixture : ::testing::Test {
-    [[nodiscard]] HttpConfig http_config(std::string const& base_url = "http://host:8000") {
-        HttpConfig config{.endpoint = Endpoint::parse(base_url).value()};
+    [[nodiscard]] ClientConfig client_config(std::string const& base_url = "http://host:8000") {
+        ClientConfig config{{}, Endpoint::parse(base_url).value()};
+        config.credentials.api_key = test_key;
         config.headers = standard_headers(parity_version);
         config.log_level = LogLevel::debug;
         config.log = [lines = lines](LogLevel level, std::string_view line) {

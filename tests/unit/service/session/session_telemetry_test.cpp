@@ -34,7 +34,8 @@ struct SessionTelemetryTest : SessionFixture {
 
     /// A session with its telemetry, ready.
     Session& ready(SessionKind kind = SessionKind::session) {
-        session = std::make_shared<Session>(config, kind, runtime.core(), fake);
+        session = std::make_shared<Session>(std::make_shared<ClientConfig const>(config), kind,
+                                            runtime.core(), fake);
         telemetry.emplace(*session);
         session->start();
         clock->run_ready();
@@ -57,7 +58,7 @@ struct SessionTelemetryTest : SessionFixture {
     }
 
     bool answers{true};
-    SessionConfig config{.http = http_config(), .credentials = {.api_key = test_key}};
+    ClientConfig config{client_config()};
     std::shared_ptr<Session> session{};
     std::optional<SessionTelemetry> telemetry{};
 };

@@ -93,8 +93,9 @@ struct SessionTest : SessionFixture {
 
     std::shared_ptr<Session> session(SessionKind kind = SessionKind::session,
                                      std::optional<SessionSnapshot> snapshot = {}) {
-        made.push_back(std::make_shared<Session>(config, kind, runtime.core(), fake,
-                                                 std::move(snapshot), runner));
+        made.push_back(std::make_shared<Session>(std::make_shared<ClientConfig const>(config), kind,
+                                                 runtime.core(), fake, std::move(snapshot),
+                                                 runner));
         return made.back();
     }
     /// A server that answers everything.
@@ -128,7 +129,7 @@ struct SessionTest : SessionFixture {
         return all;
     }
 
-    SessionConfig config{.http = http_config(), .credentials = {.api_key = test_key}};
+    ClientConfig config{client_config()};
     std::shared_ptr<EchoRunner> runner{std::make_shared<EchoRunner>(*clock)};
     std::vector<std::shared_ptr<Session>> made{};
 };
@@ -296,13 +297,11 @@ TEST_F(SessionTest, HasBaselinesForWhatTheServerLeavesOut) {  // R-CONF-22
 }
 
 TEST_F(SessionTest, TheCallersChoiceStandsAboveTheServers) {  // R-CONF-22, R-CONF-24
-    config.overrides = {.sample_bytes = 1,
-                        .download_bytes = 2,
-                        .chunk_items = 3,
-                        .chunk_bytes = 4,
-                        .forward_backward_bytes = 5,
-                        .completion_poll = false,
-                        .join_sampling_session = true};
+    config.dispatch.bytes = 1;
+    config.download_bytes = 2;
+    config.chunks = {.items = 3, .bytes = 4, .bytes_in_flight = 5};
+    config.completion_poll = false;
+    config.join_sampling_session = true;
     auto const one = ready(R"({"sample_dispatch_bytes_semaphore_size":70,
         "inflight_response_bytes_semaphore_size":80,"sample_use_retrieve_futures":true})");
     EXPECT_EQ(one->sample_bytes_budget(), 1);
@@ -497,7 +496,7 @@ TEST_F(SessionTest, AShadowGoesOnFromASnapshot) {  // R-SESS-31, R-AUTH-18, R-CO
 
 TEST_F(SessionTest, SaysWhereItStands) {
     fake->on("POST", config_path).always({.status = 503, .body = "busy"});
-    config.http.max_retries = 0;
+    config.max_retries = 0;
     auto const one = session();
     one->start();
     EXPECT_THAT(one->standing(), HasSubstr("client config: waiting for an answer"));
@@ -717,7 +716,7 @@ TEST_F(SessionTest, LaterCallsAreRefused) {  // R-CONF-45
 
 TEST_F(SessionTest, SharedLimitsGoByServiceAndAccount) {  // R-CONF-11, R-CONF-10
     auto const one = session();
-    config.http = http_config("HTTP://HOST:8000/");
+    config = client_config("HTTP://HOST:8000/");
     auto const same = session();
     config.credentials.api_key = "tml-other";
     auto const other = session();
@@ -749,7 +748,7 @@ TEST_F(SessionTest, TheEndOfTheRuntimeEndsAStartUp) {  // R-SESS-21
 }
 
 TEST_F(SessionTest, TheEndOfTheRuntimeEndsASubmitLoop) {  // R-SESS-21
-    config.http.max_retries = 0;
+    config.max_retries = 0;
     fake->on("POST", config_path).always({.status = 503});
     std::weak_ptr<Session> const weak = session();
     Waiter waiter;

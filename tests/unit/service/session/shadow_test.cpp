@@ -11,11 +11,12 @@ struct ShadowTest : SessionFixture {
     std::shared_ptr<Session> share(std::string const& session_id = "s-1") {
         return shared_shadow(*runtime.core(), session_id, config, [&] {
             ++made;
-            return std::make_shared<Session>(config, SessionKind::shadow, runtime.core(), fake,
+            return std::make_shared<Session>(std::make_shared<ClientConfig const>(config),
+                                             SessionKind::shadow, runtime.core(), fake,
                                              SessionSnapshot{.session_id = session_id});
         });
     }
-    SessionConfig config{.http = http_config(), .credentials = {.api_key = test_key}};
+    ClientConfig config{client_config()};
     int made{0};
 };
 
@@ -34,7 +35,8 @@ TEST_F(ShadowTest, IsNotSharedAcrossRuntimes) {  // R-SESS-31, C-58
     auto const first = share();
     Runtime const other{RuntimeOptions{.threads = 0, .scheduler = clock}};
     auto const second = shared_shadow(*other.core(), "s-1", config, [&] {
-        return std::make_shared<Session>(config, SessionKind::shadow, other.core(), fake,
+        return std::make_shared<Session>(std::make_shared<ClientConfig const>(config),
+                                         SessionKind::shadow, other.core(), fake,
                                          SessionSnapshot{.session_id = "s-1"});
     });
     EXPECT_NE(second, first);

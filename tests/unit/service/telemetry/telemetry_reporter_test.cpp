@@ -53,15 +53,16 @@ Error error_of(ErrorKind kind, std::string message, std::optional<int> status = 
 
 struct TelemetryReporterTest : ::testing::Test {
     TelemetryReporterTest() {
-        HttpConfig config{.endpoint = Endpoint::parse("http://host:8000/base").value()};
+        ClientConfig config{{}, Endpoint::parse("http://host:8000/base").value()};
         config.headers = standard_headers(parity_version);
         config.log_level = LogLevel::info;
         config.log = [this](LogLevel level, std::string_view line) {
             lines.push_back(std::string{to_string(level)} + ": " + std::string{line});
         };
         config.scrubber.add(secret);
-        context = std::make_shared<HttpContext>(std::move(config), runtime.core(), fake,
-                                                std::make_shared<FixedCredential>(secret));
+        context = std::make_shared<HttpContext>(
+            std::make_shared<ClientConfig const>(std::move(config)), runtime.core(), fake,
+            std::make_shared<FixedCredential>(secret));
     }
     ~TelemetryReporterTest() override {
         reporter.reset();
@@ -479,9 +480,10 @@ TEST_F(TelemetryReporterTest, DrawsOtherEventIdsInAChildProcess) {  // R-TEL-02
         Runtime other{RuntimeOptions{.threads = 0,
                                      .scheduler = std::make_shared<ManualClock>(
                                          tinkxx::testing::ManualClockOptions{.seed = 9})}};
-        HttpConfig config{.endpoint = Endpoint::parse("http://host").value()};
+        ClientConfig config{{}, Endpoint::parse("http://host").value()};
         auto const its_context = std::make_shared<HttpContext>(
-            std::move(config), other.core(), fake, std::make_shared<FixedCredential>(""));
+            std::make_shared<ClientConfig const>(std::move(config)), other.core(), fake,
+            std::make_shared<FixedCredential>(""));
         {
             TelemetryReporter telemetry{*its_context,
                                         {.session_id = "S", .pid = [&pid] { return pid; }}};
