@@ -36,18 +36,6 @@ namespace {
         .raise();
 }
 
-wire::FinishReason finish_reason(CloseReason reason) {
-    switch (reason) {
-        case CloseReason::errored:
-            return wire::FinishReason::errored;
-        case CloseReason::interrupted:
-            return wire::FinishReason::interrupted;
-        case CloseReason::success:
-            break;
-    }
-    return wire::FinishReason::success;
-}
-
 }  // namespace
 
 ServiceClient::ServiceClient() : ServiceClient{ClientOptions{}} {}
@@ -232,20 +220,8 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
 Future<ServerCapabilities> ServiceClient::get_server_capabilities() const {
     return impl_->ask<ServerCapabilities>(
         impl_->sessionless(), "get_server_capabilities", "/api/v1/get_server_capabilities",
-        Purpose::train, service::Repeat::submit_loop,
-        [](HttpResponse const& response) -> Result<ServerCapabilities> {
-            auto answer = wire::decode_server_capabilities(response.body);
-            if (!answer) return answer.error();
-            ServerCapabilities capabilities;
-            for (auto& model : answer->supported_models) {
-                SupportedModel known;
-                known.model_name = std::move(model.model_name);
-                known.max_context_length = model.max_context_length;
-                known.trainable = model.trainable;
-                known.sampleable = model.sampleable;
-                capabilities.supported_models.push_back(std::move(known));
-            }
-            return capabilities;
+        Purpose::train, service::Repeat::submit_loop, [](HttpResponse const& response) {
+            return wire::decode_server_capabilities(response.body);
         });
 }
 
@@ -267,13 +243,7 @@ Future<Identity> ServiceClient::whoami() const {
     return service::once_ready<Identity>(
         impl_->runtime(), core, nullptr, "whoami", [&ready = *core]() -> Result<Identity> {
             auto const token = ready.session().identity_token();
-            auto known = service::whoami(token ? std::string_view{*token} : std::string_view{});
-            if (!known) return known.error();
-            Identity identity;
-            identity.user_urn = std::move(known->user_urn);
-            identity.email = std::move(known->email);
-            identity.organization_urn = std::move(known->organization_urn);
-            return identity;
+            return service::whoami(token ? std::string_view{*token} : std::string_view{});
         });
 }
 
@@ -306,12 +276,11 @@ Future<std::string> ServiceClient::session_id() const {
 Future<void> ServiceClient::close() const { return impl_->close(std::nullopt); }
 
 Future<void> ServiceClient::close(CloseReason reason) const {
-    return impl_->close(service::Finish{.reason = finish_reason(reason)});
+    return impl_->close(service::Finish{.reason = reason});
 }
 
 Future<void> ServiceClient::close(CloseReason reason, std::string detail) const {
-    return impl_->close(
-        service::Finish{.reason = finish_reason(reason), .detail = std::move(detail)});
+    return impl_->close(service::Finish{.reason = reason, .detail = std::move(detail)});
 }
 
 Runtime const& ServiceClient::runtime() const noexcept { return impl_->runtime(); }

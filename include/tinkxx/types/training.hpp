@@ -16,6 +16,9 @@
 
 namespace tinkxx {
 
+/// How forward and backward passes are written. Their results are read in either form.
+enum class SubmitEncoding : std::uint8_t { protobuf, json };
+
 // Losses ----------------------------------------------------------------------------------------
 
 /// The losses that this release knows. Others can be named by text, see `Loss`.
