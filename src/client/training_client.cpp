@@ -1,5 +1,6 @@
 #include <tinkxx/training_client.hpp>
 
+#include "base/invalid.hpp"
 #include "client/sampling_impl.hpp"
 #include "client/training_impl.hpp"
 #include "math/check.hpp"
@@ -36,11 +37,8 @@ ErrorDetails without_model(std::string_view operation) {
 
 ErrorDetails invalid(std::string_view operation, std::string_view field, std::string value,
                      std::string_view rule) {
-    return {.kind = ErrorKind::validation,
-            .message = std::string{operation} + ": " + std::string{field} + ' ' + std::string{rule},
-            .category = ErrorCategory::user,
-            .field = std::string{field},
-            .value = std::move(value)};
+    return base::invalid(operation, std::string{field}, std::move(value),
+                         std::string{field} + ' ' + std::string{rule});
 }
 
 std::optional<std::int64_t> seconds_of(std::optional<std::chrono::seconds> ttl) {
