@@ -8,6 +8,7 @@
 #include <tinkxx/query.hpp>
 #include <tinkxx/runtime.hpp>
 #include <tinkxx/transport.hpp>
+#include <tinkxx/types/training.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -48,9 +49,6 @@ struct ChunkLimits {
 
     bool operator==(ChunkLimits const&) const = default;
 };
-
-/// How forward and backward passes are written.
-enum class SubmitEncoding : std::uint8_t { protobuf, json };
 
 /// What happens to a sample when `ClientOptions::max_pending` of them are pending.
 enum class WhenFull : std::uint8_t {

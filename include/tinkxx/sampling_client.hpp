@@ -17,17 +17,6 @@ namespace tinkxx {
 
 struct ClientOptions;
 
-/// One piece of a streamed sample.
-struct SampleChunk {
-    std::optional<std::string> token{};
-    std::optional<Token> token_id{};
-    std::optional<std::int64_t> index{};
-    std::optional<double> logprob{};
-    /// Set on the last piece.
-    std::optional<std::string> finish_reason{};
-    std::optional<std::int64_t> total_tokens{};
-};
-
 /// Samples completions from one set of weights.
 ///
 ///     auto pending = sampler.sample(ModelInput::from_tokens({9707, 11, 1879}),

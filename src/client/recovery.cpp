@@ -1,5 +1,6 @@
 #include <tinkxx/recovery.hpp>
 
+#include "base/invalid.hpp"
 #include "client/recovery_calls.hpp"
 #include "client/service_impl.hpp"
 
@@ -38,12 +39,8 @@ std::optional<ErrorDetails> policy_problem(std::string_view operation,
 
 std::optional<ErrorDetails> run_problem(std::string_view operation, std::string const& run_id) {
     if (!run_id.empty()) return std::nullopt;
-    return ErrorDetails{.kind = ErrorKind::validation,
-                        .message = std::string{operation} +
-                                   ": run_id is empty; name a run, or give the client that trains "
-                                   "it",
-                        .category = ErrorCategory::user,
-                        .field = "run_id"};
+    return base::invalid(operation, "run_id", "",
+                         "run_id is empty; name a run, or give the client that trains it");
 }
 
 Future<Recovery> refused(ErrorDetails problem) {

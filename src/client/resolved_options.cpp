@@ -162,7 +162,7 @@ Headers client_headers(ClientOptions& options, Environment const& environment) {
     auto& secret = options.cloudflare_access_secret;
     fill(secret, environment, "CLOUDFLARE_ACCESS_CLIENT_SECRET");
     if (!secret.empty()) headers.set("CF-Access-Client-Secret", secret);
-    for (auto const* lines : {&from_environment, &options.default_headers}) {
+    for (auto const* lines : {&from_environment, &std::as_const(options.default_headers)}) {
         for (auto const& [name, value] : *lines) headers.set(name, value);
     }
     require(service::check_headers(headers, "default_headers"));

@@ -127,22 +127,15 @@ public:
         if (!events) events.error().raise();
         for (auto const& event : *events) {
             if (ended_) return;
-            auto chunk = wire::decode_sample_chunk(event.data);
+            auto const chunk = wire::decode_sample_chunk(event.data);
             if (!chunk) continue;  // not for us
             if (chunk->error) {
                 Error{{.kind = ErrorKind::request_failed,
                        .message = "sample_stream: the service reported: " + *chunk->error}}
                     .raise();
             }
-            SampleChunk told;
-            told.token = std::move(chunk->token);
-            told.token_id = chunk->token_id;
-            told.index = chunk->index;
-            told.logprob = chunk->logprob;
-            told.finish_reason = std::move(chunk->finish_reason);
-            told.total_tokens = chunk->total_tokens;
-            ended_ = told.finish_reason.has_value();
-            on_chunk_(told);
+            ended_ = chunk->finish_reason.has_value();
+            on_chunk_(*chunk);
         }
     }
 

@@ -1,5 +1,6 @@
 #include <tinkxx/service_client.hpp>
 
+#include "base/invalid.hpp"
 #include "client/make_core.hpp"
 #include "client/resolved_options.hpp"
 #include "client/sampling_impl.hpp"
@@ -25,31 +26,6 @@
 #include <utility>
 
 namespace tinkxx {
-namespace {
-
-[[noreturn]] void refuse_sampler(std::string field, std::string value, std::string message) {
-    Error{{.kind = ErrorKind::validation,
-           .message = "create_sampling_client: " + std::move(message),
-           .category = ErrorCategory::user,
-           .field = std::move(field),
-           .value = std::move(value)}}
-        .raise();
-}
-
-wire::FinishReason finish_reason(CloseReason reason) {
-    switch (reason) {
-        case CloseReason::errored:
-            return wire::FinishReason::errored;
-        case CloseReason::interrupted:
-            return wire::FinishReason::interrupted;
-        case CloseReason::success:
-            break;
-    }
-    return wire::FinishReason::success;
-}
-
-}  // namespace
-
 ServiceClient::ServiceClient() : ServiceClient{ClientOptions{}} {}
 ServiceClient::ServiceClient(ClientOptions options)
     : impl_{std::make_shared<Impl>(client::with_defaults(std::move(options)))} {}
@@ -68,12 +44,12 @@ SamplingClient ServiceClient::create_sampling_client(std::string model, RetryCon
 
 SamplingClient ServiceClient::create_sampling_client(SamplerOptions options) const {
     if (options.base_model.empty() && options.model_path.empty()) {
-        refuse_sampler("base_model", "", "either base_model or model_path must be given");
+        base::refuse("create_sampling_client", "base_model", "",
+                     "either base_model or model_path must be given");
     }
     if (!options.model_path.empty() && !options.model_path.starts_with(service::path_scheme)) {
-        refuse_sampler(
-            "model_path", options.model_path,
-            "model_path is \"" + options.model_path + "\"; it must start with tinker://");
+        base::refuse("create_sampling_client", "model_path", options.model_path,
+                     "model_path is \"" + options.model_path + "\"; it must start with tinker://");
     }
     options.retry.validate();
     service::SamplerPlan plan;
@@ -102,12 +78,8 @@ Future<TrainingClient> ServiceClient::create_lora_training_client(std::string ba
     constexpr std::string_view operation = "create_lora_training_client";
     std::optional<ErrorDetails> problem;
     if (base_model.empty()) {
-        problem = ErrorDetails{.kind = ErrorKind::validation,
-                               .message = std::string{operation} +
-                                          ": base_model is empty; name a model such as "
-                                          "\"Qwen/Qwen3-8B\"",
-                               .category = ErrorCategory::user,
-                               .field = "base_model"};
+        problem = base::invalid(operation, "base_model", "",
+                                "base_model is empty; name a model such as \"Qwen/Qwen3-8B\"");
     }
     if (!problem) problem = math::lora_problem(operation, options.lora);
     if (!problem) problem = math::optimizer_problem(operation, options.optimizer);
@@ -151,13 +123,9 @@ Future<TrainingClient> ServiceClient::from_state(std::string path, FromStateOpti
     std::optional<ErrorDetails> problem;
     if (with_optimizer && options.optimizer) {
         problem =
-            ErrorDetails{.kind = ErrorKind::validation,
-                         .message = operation +
-                                    ": optimizer is given, but the state that is restored has its "
-                                    "own; leave it out, or load the weights only",
-                         .category = ErrorCategory::user,
-                         .field = "optimizer",
-                         .value = std::string{optimizer_family(*options.optimizer)}};
+            base::invalid(operation, "optimizer", std::string{optimizer_family(*options.optimizer)},
+                          "optimizer is given, but the state that is restored has its own; "
+                          "leave it out, or load the weights only");
     } else if (options.optimizer) {
         problem = math::optimizer_problem(operation, *options.optimizer);
     }
@@ -196,13 +164,10 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
     if (options.ttl) request.ttl_seconds = options.ttl->count();
     auto problem = math::ttl_problem(operation, request.ttl_seconds);
     if (request.destination_project_id.empty()) {
-        problem = ErrorDetails{.kind = ErrorKind::validation,
-                               .message = std::string{operation} +
-                                          ": there is no project to copy to; set "
-                                          "CopyWeightsOptions::destination_project, "
-                                          "ClientOptions::project_id or TINKER_PROJECT_ID",
-                               .category = ErrorCategory::user,
-                               .field = "destination_project"};
+        problem = base::invalid(operation, "destination_project", "",
+                                "there is no project to copy to; set "
+                                "CopyWeightsOptions::destination_project, "
+                                "ClientOptions::project_id or TINKER_PROJECT_ID");
     }
     if (problem) return make_failed_future<std::string>(Error{*std::move(problem)});
     Promise<std::string> promise{impl_->runtime()};
@@ -232,20 +197,8 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
 Future<ServerCapabilities> ServiceClient::get_server_capabilities() const {
     return impl_->ask<ServerCapabilities>(
         impl_->sessionless(), "get_server_capabilities", "/api/v1/get_server_capabilities",
-        Purpose::train, service::Repeat::submit_loop,
-        [](HttpResponse const& response) -> Result<ServerCapabilities> {
-            auto answer = wire::decode_server_capabilities(response.body);
-            if (!answer) return answer.error();
-            ServerCapabilities capabilities;
-            for (auto& model : answer->supported_models) {
-                SupportedModel known;
-                known.model_name = std::move(model.model_name);
-                known.max_context_length = model.max_context_length;
-                known.trainable = model.trainable;
-                known.sampleable = model.sampleable;
-                capabilities.supported_models.push_back(std::move(known));
-            }
-            return capabilities;
+        Purpose::train, service::Repeat::submit_loop, [](HttpResponse const& response) {
+            return wire::decode_server_capabilities(response.body);
         });
 }
 
@@ -267,13 +220,7 @@ Future<Identity> ServiceClient::whoami() const {
     return service::once_ready<Identity>(
         impl_->runtime(), core, nullptr, "whoami", [&ready = *core]() -> Result<Identity> {
             auto const token = ready.session().identity_token();
-            auto known = service::whoami(token ? std::string_view{*token} : std::string_view{});
-            if (!known) return known.error();
-            Identity identity;
-            identity.user_urn = std::move(known->user_urn);
-            identity.email = std::move(known->email);
-            identity.organization_urn = std::move(known->organization_urn);
-            return identity;
+            return service::whoami(token ? std::string_view{*token} : std::string_view{});
         });
 }
 
@@ -306,12 +253,11 @@ Future<std::string> ServiceClient::session_id() const {
 Future<void> ServiceClient::close() const { return impl_->close(std::nullopt); }
 
 Future<void> ServiceClient::close(CloseReason reason) const {
-    return impl_->close(service::Finish{.reason = finish_reason(reason)});
+    return impl_->close(service::Finish{.reason = reason});
 }
 
 Future<void> ServiceClient::close(CloseReason reason, std::string detail) const {
-    return impl_->close(
-        service::Finish{.reason = finish_reason(reason), .detail = std::move(detail)});
+    return impl_->close(service::Finish{.reason = reason, .detail = std::move(detail)});
 }
 
 Runtime const& ServiceClient::runtime() const noexcept { return impl_->runtime(); }

@@ -1,5 +1,6 @@
 #include <tinkxx/training_client.hpp>
 
+#include "base/invalid.hpp"
 #include "client/sampling_impl.hpp"
 #include "client/training_impl.hpp"
 #include "math/check.hpp"
@@ -36,11 +37,8 @@ ErrorDetails without_model(std::string_view operation) {
 
 ErrorDetails invalid(std::string_view operation, std::string_view field, std::string value,
                      std::string_view rule) {
-    return {.kind = ErrorKind::validation,
-            .message = std::string{operation} + ": " + std::string{field} + ' ' + std::string{rule},
-            .category = ErrorCategory::user,
-            .field = std::string{field},
-            .value = std::move(value)};
+    return base::invalid(operation, std::string{field}, std::move(value),
+                         std::string{field} + ' ' + std::string{rule});
 }
 
 std::optional<std::int64_t> seconds_of(std::optional<std::chrono::seconds> ttl) {
@@ -102,29 +100,6 @@ Future<T> TrainingClient::Impl::submit(std::string_view name, service::Ticket ti
         });
 }
 
-Future<ForwardBackwardOutput> TrainingClient::Impl::pass(std::string_view name,
-                                                         std::span<Datum const> data,
-                                                         Loss const& loss,
-                                                         service::Direction direction) const {
-    auto problem = math::no_data_problem(name, data);
-    if (!problem && model->core().config().check_data) {
-        problem = math::data_problem(name, data, loss);
-    }
-    if (problem) return refused<ForwardBackwardOutput>(*std::move(problem));
-    auto cut = service::cut(*model, data, loss, direction);
-    if (!cut) return refused<ForwardBackwardOutput>(cut.error().details());
-    auto ticket = model->take(cut->chunks.size());
-    auto plan = service::write_pass(*model, name, data, loss, direction, *cut, ticket.seq_id(0));
-    if (!plan) return refused<ForwardBackwardOutput>(plan.error().details());
-    plan->ticket = std::move(ticket);
-    plan->headers = model->core().trace_headers();
-    return service::call_model<ForwardBackwardOutput>(
-        runtime, model, std::string{name}, call, *std::move(plan),
-        [model = model, name](std::vector<service::RetrievedResult> const& results) {
-            return service::read_pass(*model, name, results);
-        });
-}
-
 Future<ForwardBackwardOutput> TrainingClient::forward(std::vector<Datum> const& data,
                                                       Loss const& loss) const {
     return forward_span(data, loss);
@@ -135,7 +110,8 @@ Future<ForwardBackwardOutput> TrainingClient::forward_span(std::span<Datum const
     if (auto problem = Impl::problem(impl_, "forward")) {
         return refused<ForwardBackwardOutput>(*std::move(problem));
     }
-    return impl_->pass("forward", data, loss, service::Direction::forward);
+    return service::start_pass(impl_->runtime, impl_->model, "forward", impl_->call, data, loss,
+                               service::Direction::forward);
 }
 
 Future<ForwardBackwardOutput> TrainingClient::forward_backward(std::vector<Datum> const& data,
@@ -148,7 +124,8 @@ Future<ForwardBackwardOutput> TrainingClient::forward_backward_span(std::span<Da
     if (auto problem = Impl::problem(impl_, "forward_backward")) {
         return refused<ForwardBackwardOutput>(*std::move(problem));
     }
-    return impl_->pass("forward_backward", data, loss, service::Direction::both);
+    return service::start_pass(impl_->runtime, impl_->model, "forward_backward", impl_->call, data,
+                               loss, service::Direction::both);
 }
 
 Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom(

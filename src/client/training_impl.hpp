@@ -12,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,9 +30,6 @@ public:
     [[nodiscard]] static std::optional<ErrorDetails> problem(
         std::shared_ptr<Impl const> const& impl, std::string_view operation);
 
-    [[nodiscard]] Future<ForwardBackwardOutput> pass(std::string_view name,
-                                                     std::span<Datum const> data, Loss const& loss,
-                                                     service::Direction direction) const;
     /// One submit with a JSON result.
     template <class T>
     [[nodiscard]] Future<T> submit(std::string_view name, service::Ticket ticket,

@@ -1,5 +1,6 @@
 #include "math/check.hpp"
 
+#include "base/invalid.hpp"
 #include "wire/json/json.hpp"
 #include "wire/values/datum.hpp"
 #include "wire/values/model_input.hpp"
@@ -18,17 +19,6 @@ namespace tinkxx::math {
 namespace {
 
 using Problem = std::optional<ErrorDetails>;
-
-ErrorDetails refusal(std::string_view operation, std::string field, std::string value,
-                     std::string const& why) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.message = std::string{operation} + ": " + why;
-    details.field = std::move(field);
-    details.value = std::move(value);
-    return details;
-}
 
 std::string shown(double number) {
     std::array<char, 32> text;
@@ -100,26 +90,27 @@ Problem config_problem(std::string_view operation, Loss const& loss) {
     for (auto const& [name, value] : loss.config()) {
         auto const field = "loss_fn_config/" + name;
         if (std::ranges::find(wants.config, name) == wants.config.end()) {
-            return refusal(operation, field, {},
-                           "the loss " + loss.name() + " has no setting " + name +
-                               "; it has: " + joined(wants.config) +
-                               ". A loss whose name is given as text is not checked");
+            return base::invalid(operation, field, {},
+                                 "the loss " + loss.name() + " has no setting " + name +
+                                     "; it has: " + joined(wants.config) +
+                                     ". A loss whose name is given as text is not checked");
         }
         auto const* number = std::get_if<double>(&value);
         if (number == nullptr && !wants.text_config) {
-            return refusal(
+            return base::invalid(
                 operation, field, std::get<std::string>(value),
                 "the setting " + name + " of the loss " + loss.name() + " is text; it is a number");
         }
         if (number != nullptr && !std::isfinite(*number)) {
-            return refusal(operation, field, shown(*number),
-                           "the setting " + name + " of the loss " + loss.name() + " is " +
-                               shown(*number) + "; it is a finite number");
+            return base::invalid(operation, field, shown(*number),
+                                 "the setting " + name + " of the loss " + loss.name() + " is " +
+                                     shown(*number) + "; it is a finite number");
         }
     }
     if (loss.known() == LossFn::custom && !loss.config().contains("loss_id")) {
-        return refusal(operation, "loss_fn_config/loss_id", {},
-                       "the loss custom needs the setting loss_id, which names an uploaded loss");
+        return base::invalid(
+            operation, "loss_fn_config/loss_id", {},
+            "the loss custom needs the setting loss_id, which names an uploaded loss");
     }
     return std::nullopt;
 }
@@ -167,15 +158,15 @@ public:
 private:
     [[nodiscard]] ErrorDetails here(std::string const& field, std::string value,
                                     std::string const& why) const {
-        return refusal(operation_, "data/" + std::to_string(index_) + "/" + field, std::move(value),
-                       "datum " + std::to_string(index_) + " " + why);
+        return base::invalid(operation_, "data/" + std::to_string(index_) + "/" + field,
+                             std::move(value), "datum " + std::to_string(index_) + " " + why);
     }
     [[nodiscard]] ErrorDetails input_problem(std::string_view name, std::string value,
                                              std::string const& why) const {
-        return refusal(operation_,
-                       "data/" + std::to_string(index_) + "/loss_fn_inputs/" + std::string{name},
-                       std::move(value),
-                       std::string{name} + " of datum " + std::to_string(index_) + " " + why);
+        return base::invalid(
+            operation_, "data/" + std::to_string(index_) + "/loss_fn_inputs/" + std::string{name},
+            std::move(value),
+            std::string{name} + " of datum " + std::to_string(index_) + " " + why);
     }
 
     [[nodiscard]] Problem numbers(std::string_view name, TensorView const& tensor) const {
@@ -243,9 +234,9 @@ Problem out_of_range(std::string_view operation, std::string_view params,
                      std::initializer_list<Range> ranges) {
     for (auto const& range : ranges) {
         if (std::isfinite(range.value) && range.fine) continue;
-        return refusal(operation, std::string{range.field}, shown(range.value),
-                       std::string{params} + "::" + std::string{range.field} + " is " +
-                           shown(range.value) + "; it must be " + std::string{range.wanted});
+        return base::invalid(operation, std::string{range.field}, shown(range.value),
+                             std::string{params} + "::" + std::string{range.field} + " is " +
+                                 shown(range.value) + "; it must be " + std::string{range.wanted});
     }
     return std::nullopt;
 }
@@ -264,8 +255,8 @@ Problem params_problem(std::string_view operation, AdamParams const& adam) {
 
 Problem params_problem(std::string_view operation, DimuonParams const& dimuon) {
     if (!dimuon.learning_rate) {
-        return refusal(operation, "learning_rate", {},
-                       "DimuonParams::learning_rate is not set; it has no default");
+        return base::invalid(operation, "learning_rate", {},
+                             "DimuonParams::learning_rate is not set; it has no default");
     }
     auto const rate = *dimuon.learning_rate;
     return out_of_range(
@@ -277,19 +268,20 @@ Problem params_problem(std::string_view operation, DimuonParams const& dimuon) {
 
 Problem params_problem(std::string_view operation, OpenOptimizer const& open) {
     if (open.type.empty()) {
-        return refusal(operation, "type", {},
-                       "OpenOptimizer::type is empty; it names the family of optimizers");
+        return base::invalid(operation, "type", {},
+                             "OpenOptimizer::type is empty; it names the family of optimizers");
     }
     for (auto const& [name, text] : open.members) {
         if (name == "type") {
-            return refusal(operation, "members/type", text,
-                           "OpenOptimizer::members has a type; set OpenOptimizer::type instead");
+            return base::invalid(
+                operation, "members/type", text,
+                "OpenOptimizer::members has a type; set OpenOptimizer::type instead");
         }
         if (wire::parse_json("optimizer", text)) continue;
         auto why = "OpenOptimizer::members has for " + name;
         why.append(" the text ").append(text);
         why.append(", which is no JSON; text needs quotes of its own");
-        return refusal(operation, "members/" + name, text, why);
+        return base::invalid(operation, "members/" + name, text, why);
     }
     return std::nullopt;
 }
@@ -303,12 +295,12 @@ void check(Problem problem) {
 
 Problem no_data_problem(std::string_view operation, std::span<Datum const> data) {
     if (!data.empty()) return std::nullopt;
-    return refusal(operation, "data", "[]", "no data; give at least one datum");
+    return base::invalid(operation, "data", "[]", "no data; give at least one datum");
 }
 
 Problem data_problem(std::string_view operation, std::span<Datum const> data, Loss const& loss) {
     if (loss.name().empty() || !wire::valid_utf8(loss.name())) {
-        return refusal(operation, "loss_fn", {}, "the loss has no name that can be sent");
+        return base::invalid(operation, "loss_fn", {}, "the loss has no name that can be sent");
     }
     if (loss.known()) {
         if (auto problem = config_problem(operation, loss)) return problem;
@@ -336,35 +328,35 @@ Problem custom_data_problem(std::string_view operation, std::span<Datum const> d
 Problem custom_value_problem(std::string_view operation, CustomLossValue const& value,
                              std::span<TensorData const> logprobs) {
     if (!std::isfinite(value.loss)) {
-        return refusal(
+        return base::invalid(
             operation, "loss", shown(value.loss),
             "the loss function gave the loss " + shown(value.loss) + "; it must be finite");
     }
     if (value.gradient.size() != logprobs.size()) {
-        return refusal(operation, "gradient", std::to_string(value.gradient.size()),
-                       "the loss function gave gradients for " +
-                           std::to_string(value.gradient.size()) + " data; there are " +
-                           std::to_string(logprobs.size()));
+        return base::invalid(operation, "gradient", std::to_string(value.gradient.size()),
+                             "the loss function gave gradients for " +
+                                 std::to_string(value.gradient.size()) + " data; there are " +
+                                 std::to_string(logprobs.size()));
     }
     for (std::size_t i = 0; i < logprobs.size(); ++i) {
         auto const& gradient = value.gradient[i];
         auto const field = "gradient/" + std::to_string(i);
         auto const wanted = view(logprobs[i]).size();
         if (gradient.size() != wanted) {
-            return refusal(operation, field, std::to_string(gradient.size()),
-                           "the loss function gave for datum " + std::to_string(i) +
-                               " a gradient of " + std::to_string(gradient.size()) +
-                               " numbers; the datum has " + std::to_string(wanted) +
-                               " log-probabilities");
+            return base::invalid(operation, field, std::to_string(gradient.size()),
+                                 "the loss function gave for datum " + std::to_string(i) +
+                                     " a gradient of " + std::to_string(gradient.size()) +
+                                     " numbers; the datum has " + std::to_string(wanted) +
+                                     " log-probabilities");
         }
         auto const bad =
             std::ranges::find_if_not(gradient, [](float x) { return std::isfinite(x); });
         if (bad != gradient.end()) {
-            return refusal(operation, field + "/" + std::to_string(bad - gradient.begin()),
-                           shown(*bad),
-                           "the loss function gave for datum " + std::to_string(i) + " at " +
-                               std::to_string(bad - gradient.begin()) + " the derivative " +
-                               shown(*bad) + "; all must be finite");
+            return base::invalid(operation, field + "/" + std::to_string(bad - gradient.begin()),
+                                 shown(*bad),
+                                 "the loss function gave for datum " + std::to_string(i) + " at " +
+                                     std::to_string(bad - gradient.begin()) + " the derivative " +
+                                     shown(*bad) + "; all must be finite");
         }
     }
     return std::nullopt;
@@ -372,14 +364,14 @@ Problem custom_value_problem(std::string_view operation, CustomLossValue const& 
 
 Problem lora_problem(std::string_view operation, LoraConfig const& config) {
     if (config.rank < 0) {
-        return refusal(
+        return base::invalid(
             operation, "rank", std::to_string(config.rank),
             "LoraConfig::rank is " + std::to_string(config.rank) + "; it must not be negative");
     }
     if (config.train_unembed || config.train_mlp || config.train_attn) return std::nullopt;
-    return refusal(operation, "train_mlp", "false",
-                   "LoraConfig trains nothing; at least one of train_unembed, train_mlp and "
-                   "train_attn must be true");
+    return base::invalid(operation, "train_mlp", "false",
+                         "LoraConfig trains nothing; at least one of train_unembed, train_mlp and "
+                         "train_attn must be true");
 }
 
 Problem optimizer_problem(std::string_view operation, OptimizerParams const& params,
@@ -390,10 +382,10 @@ Problem optimizer_problem(std::string_view operation, OptimizerParams const& par
     }
     auto const given = optimizer_family(params);
     if (!family || optimizer_family(*family) == given) return std::nullopt;
-    return refusal(operation, "optimizer_params", std::string{given},
-                   "the parameters are those of " + std::string{given} +
-                       "; the model was created with " + std::string{optimizer_family(*family)} +
-                       ", which stays for its life");
+    return base::invalid(operation, "optimizer_params", std::string{given},
+                         "the parameters are those of " + std::string{given} +
+                             "; the model was created with " +
+                             std::string{optimizer_family(*family)} + ", which stays for its life");
 }
 
 Problem optimizer_problem(std::string_view operation, OptimizerConfig const& config) {
@@ -403,9 +395,10 @@ Problem optimizer_problem(std::string_view operation, OptimizerConfig const& con
 
 Problem ttl_problem(std::string_view operation, std::optional<std::int64_t> ttl_seconds) {
     if (!ttl_seconds || *ttl_seconds > 0) return std::nullopt;
-    return refusal(operation, "ttl_seconds", std::to_string(*ttl_seconds),
-                   "ttl_seconds is " + std::to_string(*ttl_seconds) +
-                       "; it must be more than 0, or left out for a checkpoint that never expires");
+    return base::invalid(
+        operation, "ttl_seconds", std::to_string(*ttl_seconds),
+        "ttl_seconds is " + std::to_string(*ttl_seconds) +
+            "; it must be more than 0, or left out for a checkpoint that never expires");
 }
 
 }  // namespace tinkxx::math

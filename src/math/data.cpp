@@ -1,6 +1,7 @@
 #include <tinkxx/data.hpp>
 #include <tinkxx/error.hpp>
 
+#include "base/invalid.hpp"
 #include "wire/values/model_input.hpp"
 
 #include <algorithm>
@@ -14,29 +15,18 @@ namespace tinkxx::data {
 
 namespace {
 
-[[noreturn]] void refuse(std::string_view operation, std::string field, std::string value,
-                         std::string const& why) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.message = std::string{operation} + ": " + why;
-    details.field = std::move(field);
-    details.value = std::move(value);
-    throw ValidationError{std::move(details)};
-}
-
 void check_weights(std::string_view operation, std::size_t tokens, std::size_t weights) {
     if (tokens == weights) return;
-    refuse(operation, "weights", std::to_string(weights),
-           "there are " + std::to_string(weights) + " weights for " + std::to_string(tokens) +
-               " tokens; give one for each");
+    base::refuse(operation, "weights", std::to_string(weights),
+                 "there are " + std::to_string(weights) + " weights for " + std::to_string(tokens) +
+                     " tokens; give one for each");
 }
 
 void check_length(std::string_view operation, std::size_t tokens) {
     if (tokens >= 2) return;
-    refuse(operation, "tokens", std::to_string(tokens),
-           "there are " + std::to_string(tokens) +
-               " tokens; two are needed, one to read and one to predict");
+    base::refuse(operation, "tokens", std::to_string(tokens),
+                 "there are " + std::to_string(tokens) +
+                     " tokens; two are needed, one to read and one to predict");
 }
 
 }  // namespace
@@ -87,8 +77,8 @@ Datum from_model_input(ModelInput const& input, std::span<float const> weights) 
     check_length(operation, targets.size());
     auto const* last = std::get_if<EncodedTextChunk>(&input.chunks.back());
     if (last == nullptr || last->tokens.empty()) {
-        refuse(operation, "chunks/" + std::to_string(input.chunks.size() - 1), {},
-               "the input does not end in text, so there is no last token to predict");
+        base::refuse(operation, "chunks/" + std::to_string(input.chunks.size() - 1), {},
+                     "the input does not end in text, so there is no last token to predict");
     }
     Datum out;
     out.model_input = input;
@@ -107,13 +97,13 @@ Datum from_sample(std::span<Token const> prompt, SampledSequence const& sequence
                   double advantage) {
     constexpr std::string_view operation = "from_sample";
     auto const& drawn = sequence.tokens;
-    if (drawn.empty()) refuse(operation, "tokens", "[]", "the sequence has no tokens");
-    if (prompt.empty()) refuse(operation, "prompt", "[]", "the prompt has no tokens");
+    if (drawn.empty()) base::refuse(operation, "tokens", "[]", "the sequence has no tokens");
+    if (prompt.empty()) base::refuse(operation, "prompt", "[]", "the prompt has no tokens");
     if (!sequence.logprobs || sequence.logprobs->size() != drawn.size()) {
         auto const have = sequence.logprobs ? sequence.logprobs->size() : 0;
-        refuse(operation, "logprobs", std::to_string(have),
-               "the sequence has " + std::to_string(have) + " logprobs for " +
-                   std::to_string(drawn.size()) + " tokens; there must be one for each");
+        base::refuse(operation, "logprobs", std::to_string(have),
+                     "the sequence has " + std::to_string(have) + " logprobs for " +
+                         std::to_string(drawn.size()) + " tokens; there must be one for each");
     }
     std::vector<Token> read{prompt.begin(), prompt.end()};
     read.insert(read.end(), drawn.begin(), drawn.end() - 1);
@@ -177,15 +167,15 @@ std::vector<double> group_relative_advantages(std::span<double const> rewards,
                                               std::size_t group_size, AdvantageOptions options) {
     constexpr std::string_view operation = "group_relative_advantages";
     if (group_size == 0 || rewards.size() % group_size != 0) {
-        refuse(operation, "group_size", std::to_string(group_size),
-               std::to_string(rewards.size()) + " rewards are no whole number of groups of " +
-                   std::to_string(group_size));
+        base::refuse(operation, "group_size", std::to_string(group_size),
+                     std::to_string(rewards.size()) + " rewards are no whole number of groups of " +
+                         std::to_string(group_size));
     }
     for (std::size_t i = 0; i < rewards.size(); ++i) {
         if (std::isfinite(rewards[i])) continue;
-        refuse(operation, "rewards/" + std::to_string(i), std::to_string(rewards[i]),
-               "reward " + std::to_string(i) + " is " + std::to_string(rewards[i]) +
-                   "; all must be finite");
+        base::refuse(operation, "rewards/" + std::to_string(i), std::to_string(rewards[i]),
+                     "reward " + std::to_string(i) + " is " + std::to_string(rewards[i]) +
+                         "; all must be finite");
     }
     std::vector<double> out;
     out.reserve(rewards.size());

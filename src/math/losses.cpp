@@ -1,6 +1,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/losses.hpp>
 
+#include "base/invalid.hpp"
 #include "math/check.hpp"
 #include "math/loss_values.hpp"
 
@@ -12,12 +13,7 @@
 namespace tinkxx::math {
 
 void refuse_loss(std::string_view loss, std::string field, std::string const& why) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.message = std::string{loss} + ": " + why;
-    details.field = std::move(field);
-    throw ValidationError{std::move(details)};
+    base::refuse(loss, std::move(field), "", why);
 }
 
 std::span<float const> logprobs_of(std::string_view loss, TensorData const& logprobs,

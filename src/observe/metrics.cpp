@@ -3,6 +3,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/observer.hpp>
 
+#include "base/invalid.hpp"
 #include "observe/value_window.hpp"
 #include "service/http/http_error.hpp"
 
@@ -27,20 +28,12 @@ constexpr std::array default_bounds{1.0,   2.0,   5.0,   10.0,   20.0,   50.0,
 
 [[noreturn]] void refuse(std::string_view operation, std::string_view field, std::string_view value,
                          std::string_view problem) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.message = "Metrics::";
-    details.message += operation;
-    details.message += ": the ";
-    details.message += field;
-    details.message += " '";
-    details.message += value;
-    details.message += "' ";
-    details.message += problem;
-    details.field = field;
-    details.value = value;
-    Error{std::move(details)}.raise();
+    std::string why{"the "};
+    for (auto const part :
+         {field, std::string_view{" '"}, value, std::string_view{"' "}, problem}) {
+        why += part;
+    }
+    base::refuse("Metrics::" + std::string{operation}, std::string{field}, std::string{value}, why);
 }
 
 bool is_word(std::string_view text, std::string_view more) noexcept {

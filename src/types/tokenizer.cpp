@@ -1,5 +1,6 @@
-#include <tinkxx/error.hpp>
 #include <tinkxx/tokenizer.hpp>
+
+#include "base/invalid.hpp"
 
 #include <algorithm>
 #include <list>
@@ -29,23 +30,16 @@ public:
     Impl(TokenizerLoader loader, std::size_t capacity)
         : loader_{std::move(loader)}, capacity_{capacity} {
         if (loader_) return;
-        Error{{.kind = ErrorKind::validation,
-               .message = "Tokenizers: loader is empty; give a function that loads a tokenizer",
-               .category = ErrorCategory::user,
-               .field = "loader"}}
-            .raise();
+        base::refuse("Tokenizers", "loader", "",
+                     "loader is empty; give a function that loads a tokenizer");
     }
 
     std::shared_ptr<Tokenizer const> get(TokenizerId const& id) {
         if (auto found = find(id)) return found;
         auto loaded = loader_(id);  // without the lock: it may take long, or come back here
         if (!loaded) {
-            Error{{.kind = ErrorKind::validation,
-                   .message = "Tokenizers: the loader gave no tokenizer for " + id.repository,
-                   .category = ErrorCategory::user,
-                   .field = "id",
-                   .value = id.repository}}
-                .raise();
+            base::refuse("Tokenizers", "id", id.repository,
+                         "the loader gave no tokenizer for " + id.repository);
         }
         if (auto other = find(id)) return other;
         std::scoped_lock const lock{mutex_};

@@ -1,6 +1,7 @@
 // The members of the value types of training that are worth a source file.
-#include <tinkxx/error.hpp>
 #include <tinkxx/types/training.hpp>
+
+#include "base/invalid.hpp"
 
 #include <algorithm>
 #include <array>
@@ -87,15 +88,10 @@ TokenizerId tokenizer_id(std::string_view model_name, std::optional<std::string_
     } else {
         for (auto const* own : {"TML/", "thinkingmachines/"}) {
             if (!named.starts_with(own)) continue;
-            ErrorDetails details;
-            details.kind = ErrorKind::validation;
-            details.category = ErrorCategory::user;
-            details.field = "model_name";
-            details.value = named;
-            details.message = "tokenizer_id: " + std::string{named} +
-                              " has no tokenizer on Hugging Face; give the tokenizer's own id, or "
-                              "make the tokens with a renderer for that model";
-            throw ValidationError{std::move(details)};
+            base::refuse("tokenizer_id", "model_name", std::string{named},
+                         std::string{named} +
+                             " has no tokenizer on Hugging Face; give the tokenizer's own id, or "
+                             "make the tokens with a renderer for that model");
         }
         if (named.starts_with("meta-llama/Llama-3")) {
             repository = "thinkingmachineslabinc/meta-llama-3-instruct-tokenizer";

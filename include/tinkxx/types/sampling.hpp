@@ -140,4 +140,15 @@ struct SampleResponse {
     bool operator==(SampleResponse const&) const = default;
 };
 
+/// One piece of a streamed sample.
+struct SampleChunk {
+    std::optional<std::string> token{};
+    std::optional<Token> token_id{};
+    std::optional<std::int64_t> index{};
+    std::optional<double> logprob{};
+    /// Set on the last piece.
+    std::optional<std::string> finish_reason{};
+    std::optional<std::int64_t> total_tokens{};
+};
+
 }  // namespace tinkxx

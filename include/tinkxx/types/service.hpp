@@ -29,6 +29,7 @@ struct ServerCapabilities {
 struct Identity {
     std::string user_urn{};
     std::optional<std::string> email{};
+    /// `tml:organization:<id>`.
     std::optional<std::string> organization_urn{};
 
     bool operator==(Identity const&) const = default;

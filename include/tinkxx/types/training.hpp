@@ -16,6 +16,9 @@
 
 namespace tinkxx {
 
+/// How forward and backward passes are written. Their results are read in either form.
+enum class SubmitEncoding : std::uint8_t { protobuf, json };
+
 // Losses ----------------------------------------------------------------------------------------
 
 /// The losses that this release knows. Other losses can be given by name, see `Loss`.

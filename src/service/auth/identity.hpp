@@ -1,22 +1,11 @@
 #pragma once
 
 #include <tinkxx/result.hpp>
+#include <tinkxx/types/service.hpp>
 
-#include <optional>
-#include <string>
 #include <string_view>
 
 namespace tinkxx::service {
-
-/// Whom a credential stands for.
-struct Identity {
-    std::string user_urn{};
-    std::optional<std::string> email{};
-    /// `tml:organization:<id>`.
-    std::optional<std::string> organization_urn{};
-
-    bool operator==(Identity const&) const = default;
-};
 
 /// Whether a key is a token that says whom it stands for: issued by the service's passport.
 [[nodiscard]] bool names_its_user(std::string_view key);

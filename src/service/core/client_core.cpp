@@ -37,10 +37,7 @@ PollRules poll_rules(ClientConfig const& config) {
 }
 
 std::shared_ptr<EncodingChoice> choice_for(std::optional<SubmitEncoding> fixed, Session& session) {
-    if (fixed) {
-        return std::make_shared<EncodingChoice>(
-            *fixed == SubmitEncoding::json ? wire::Encoding::json : wire::Encoding::protobuf);
-    }
+    if (fixed) return std::make_shared<EncodingChoice>(*fixed);
     auto choice = session.http().runtime().part<EncodingChoices>()->get(session.endpoint_key());
     // A server without a configuration is too old for anything else (protocol.md 7.3).
     if (session.without_config() && choice->assume_old()) {

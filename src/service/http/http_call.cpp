@@ -77,7 +77,7 @@ void HttpCall::start(std::shared_ptr<HttpOrder const> order, HttpParcel parcel) 
                              .message = order_->operation.name() + ": the client is closed",
                              .stopped = RetryEnd::cancelled}});
     }
-    context_->attach(*this);
+    context_->calls_.push_back(*this);
     auto& lines = parcel_.headers;
     has_secrets_ =
         std::ranges::any_of(lines, [](Header const& line) { return is_secret_header(line.name); });
@@ -152,8 +152,8 @@ void HttpCall::send(Credential const& credential) {
 void HttpCall::on_head(Head head) {
     listener_->on_coming();
     // It will leave those it is among.
-    if (previous_ != nullptr) base::prefetch(&previous_->next_, 1);
-    if (next_ != nullptr) base::prefetch(&next_->previous_, 1);
+    if (links.previous != nullptr) base::prefetch(&links.previous->links, 1);
+    if (links.next != nullptr) base::prefetch(&links.next->links, 1);
     auto& [got, body] = answer();
     got = std::move(head);
     // A server that falls over what it cannot read may close the connection after its answer,
@@ -312,7 +312,7 @@ void HttpCall::cancel() noexcept {
 }
 
 void HttpCall::end() noexcept {
-    if (next_ != nullptr || context_->newest_ == this) context_->detach(*this);
+    if (links.linked()) context_->calls_.erase(*this);
     state_ = State::idle;
     trouble_.reset();
     credential_.reset();

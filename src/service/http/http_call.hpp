@@ -64,7 +64,7 @@ struct RepeatCost {
 /// what needs the answer. May be started again once a call is over.
 ///
 /// Loop thread only. Destroying it cancels. The context outlives it.
-class HttpCall final : private ReplySink, private CredentialWaiter {
+class HttpCall final : private OpenCall, private ReplySink, private CredentialWaiter {
 public:
     /// Told how a call ends: exactly one of the first two, never from inside `start` or `cancel`.
     /// Inside them the call may be started again or destroyed.
@@ -177,8 +177,6 @@ private:
 
     HttpContext* context_;
     Listener* listener_;
-    HttpCall* previous_{nullptr};
-    HttpCall* next_{nullptr};
 
     State state_{State::idle};
     bool delivered_{false};  ///< a piece of the body was given away

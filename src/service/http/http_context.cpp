@@ -174,27 +174,12 @@ bool HttpContext::usable() {
     return !closed_;
 }
 
-void HttpContext::attach(HttpCall& call) {
-    call.next_ = nullptr;
-    call.previous_ = newest_;
-    if (newest_ != nullptr) newest_->next_ = &call;
-    newest_ = &call;
-    ++open_calls_;
-}
-
-void HttpContext::detach(HttpCall& call) noexcept {
-    (call.next_ != nullptr ? call.next_->previous_ : newest_) = call.previous_;
-    if (call.previous_ != nullptr) call.previous_->next_ = call.next_;
-    call.previous_ = call.next_ = nullptr;
-    --open_calls_;
-}
-
 void HttpContext::close() noexcept {
     auto const keep_alive = weak_from_this().lock();  // null if its last handle is gone already
     closed_ = true;
     if (resident_) runtime_->remove(*this);
-    while (newest_ != nullptr) {
-        auto& call = *newest_;
+    while (!calls_.empty()) {
+        auto& call = static_cast<HttpCall&>(*calls_.back());
         ErrorDetails error;
         error.kind = ErrorKind::cancelled;
         error.stopped = RetryEnd::cancelled;
@@ -206,7 +191,7 @@ void HttpContext::close() noexcept {
 void HttpContext::on_shutdown() noexcept { close(); }
 
 std::size_t HttpContext::calls_under_way() const noexcept {
-    return speaks_for_calls_ && !config_->own_log && logs(LogLevel::warning) ? open_calls_ : 0;
+    return speaks_for_calls_ && !config_->own_log && logs(LogLevel::warning) ? calls_.size() : 0;
 }
 
 }  // namespace tinkxx::service

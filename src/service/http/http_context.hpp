@@ -5,6 +5,7 @@
 #include <tinkxx/observer.hpp>
 #include <tinkxx/transport.hpp>
 
+#include "base/intrusive_list.hpp"
 #include "base/runtime_core.hpp"
 #include "service/common/random.hpp"
 #include "service/http/client_config.hpp"
@@ -22,7 +23,10 @@
 
 namespace tinkxx::service {
 
-class HttpCall;
+/// Its place among the calls of a context that are under way.
+struct OpenCall {
+    base::ListLinks<OpenCall> links{};
+};
 
 /// What all HTTP calls of one client share. Made on any thread; then, but for what says
 /// otherwise, for the loop thread only. Held by a `std::shared_ptr`.
@@ -92,12 +96,10 @@ public:
     void close() noexcept;
     /// Whether calls can be made: false once closed or the runtime shuts down.
     [[nodiscard]] bool usable();
-    [[nodiscard]] std::size_t open_calls() const noexcept { return open_calls_; }
+    [[nodiscard]] std::size_t open_calls() const noexcept { return calls_.size(); }
 
 private:
     friend class HttpCall;
-    void attach(HttpCall& call);
-    void detach(HttpCall& call) noexcept;
     void on_shutdown() noexcept override;
     [[nodiscard]] std::size_t calls_under_way() const noexcept override;
     Random& random();
@@ -126,8 +128,7 @@ private:
     RejectionBudget rejections_{};
     DeprecationNotes notes_{};
     std::optional<Random> random_{};
-    HttpCall* newest_{nullptr};
-    std::size_t open_calls_{0};
+    base::IntrusiveList<OpenCall, &OpenCall::links> calls_{};  ///< each is an `HttpCall`
     bool resident_{false};
     bool speaks_for_calls_{false};
     bool closed_{false};

@@ -1,5 +1,6 @@
 #include "service/http/http_order.hpp"
 
+#include "base/invalid.hpp"
 #include "service/text/checks.hpp"
 
 #include <algorithm>
@@ -9,15 +10,10 @@ namespace tinkxx::service {
 
 namespace {
 
-ErrorDetails invalid(HttpRequest const& request, std::string field, std::string value,
-                     std::string rule) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.message = request.method + ' ' + request.path + ": " + field + ' ' + std::move(rule);
-    details.field = std::move(field);
-    details.value = std::move(value);
-    return details;
+ErrorDetails invalid(HttpRequest const& request, std::string const& field, std::string value,
+                     std::string_view rule) {
+    return base::invalid(request.method + ' ' + request.path, field, std::move(value),
+                         field + ' ' + std::string{rule});
 }
 
 ErrorDetails in_request(HttpRequest const& request, ErrorDetails problem) {

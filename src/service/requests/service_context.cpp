@@ -14,26 +14,11 @@ bool ServiceContext::usable() {
     return !closed_;
 }
 
-void ServiceContext::attach(ServiceRequest& call) noexcept {
-    call.next_ = nullptr;
-    call.previous_ = newest_;
-    if (newest_ != nullptr) newest_->next_ = &call;
-    newest_ = &call;
-    ++waiting_calls_;
-}
-
-void ServiceContext::detach(ServiceRequest& call) noexcept {
-    (call.next_ != nullptr ? call.next_->previous_ : newest_) = call.previous_;
-    if (call.previous_ != nullptr) call.previous_->next_ = call.next_;
-    call.previous_ = call.next_ = nullptr;
-    --waiting_calls_;
-}
-
 void ServiceContext::close() noexcept {
     auto const keep_alive = owner_.lock();
     if (!closed_ && resident_) http_->runtime().remove(*this);
     closed_ = true;
-    while (newest_ != nullptr) newest_->shut();
+    while (!waiting_.empty()) static_cast<ServiceRequest&>(*waiting_.back()).shut();
     http_->close();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/intrusive_list.hpp"
 #include "service/http/http_context.hpp"
 #include "service/requests/billing_pause.hpp"
 #include "service/telemetry/telemetry.hpp"
@@ -9,7 +10,10 @@
 
 namespace tinkxx::service {
 
-class ServiceRequest;
+/// Its place among the requests of a context that wait for their next attempt.
+struct WaitingRequest {
+    base::ListLinks<WaitingRequest> links{};
+};
 
 /// What all service calls of one client share. Made on any thread; then for the loop thread only.
 /// Closed before it goes away.
@@ -29,21 +33,19 @@ public:
     /// Ends all calls, waiting or under way, with a cancellation error, and every later one too.
     void close() noexcept;
     /// Calls that wait for their next attempt.
-    [[nodiscard]] std::size_t waiting_calls() const noexcept { return waiting_calls_; }
+    [[nodiscard]] std::size_t waiting_calls() const noexcept { return waiting_.size(); }
 
 private:
     friend class ServiceRequest;
     bool usable();
-    void attach(ServiceRequest& call) noexcept;
-    void detach(ServiceRequest& call) noexcept;
     void on_shutdown() noexcept override;
 
     std::shared_ptr<HttpContext> const http_;
     std::weak_ptr<void const> owner_{};
     BillingPause billing_{};
     Telemetry* telemetry_{nullptr};
-    ServiceRequest* newest_{nullptr};
-    std::size_t waiting_calls_{0};
+    /// Each is a `ServiceRequest`.
+    base::IntrusiveList<WaitingRequest, &WaitingRequest::links> waiting_{};
     bool resident_{false};
     bool closed_{false};
 };

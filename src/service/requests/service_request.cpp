@@ -154,13 +154,13 @@ void ServiceRequest::wait(SubmitRetry::Wait wait, State state, Error error) {
     state_ = state;
     last_ = std::move(error);
     until_ = scheduler.now() + wait.delay;
-    context_->attach(*this);
+    context_->waiting_.push_back(*this);
     scheduler.arm(*this, until_, Precision::exact);
     listener_->on_standing();
 }
 
 void ServiceRequest::on_time() {
-    context_->detach(*this);
+    context_->waiting_.erase(*this);
     if (auto refusal = listener_->before_repeat()) return fail(*std::move(refusal));
     state_ = State::sending;
     http_.start(order_, parcel_);
@@ -218,7 +218,7 @@ void ServiceRequest::cancel() noexcept {
 
 void ServiceRequest::end() noexcept {
     context_->http().scheduler().disarm(*this);
-    if (next_ != nullptr || context_->newest_ == this) context_->detach(*this);
+    if (links.linked()) context_->waiting_.erase(*this);
     state_ = State::idle;
     order_.reset();
     parcel_ = {};

@@ -54,7 +54,7 @@ struct Standing {
 /// member of what needs the answer; may be started again once it is over.
 ///
 /// Loop thread only. Destroying it cancels. The context outlives it.
-class ServiceRequest final : private HttpCall::Listener, private Timer {
+class ServiceRequest final : private WaitingRequest, private HttpCall::Listener, private Timer {
 public:
     /// Told how a call ends: exactly one, never from inside `start` or `cancel`. Inside them the
     /// call may be started again or destroyed.
@@ -119,8 +119,6 @@ private:
 
     ServiceContext* context_;
     Listener* listener_;
-    ServiceRequest* previous_{nullptr};
-    ServiceRequest* next_{nullptr};
     HttpCall http_;
 
     State state_{State::idle};

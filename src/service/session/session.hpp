@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tinkxx/result.hpp>
+#include <tinkxx/types/service.hpp>
 
 #include "base/intrusive_list.hpp"
 #include "service/auth/credential_choice.hpp"
@@ -71,7 +72,7 @@ private:
 
 /// How a session is to end on the server (R-SESS-22).
 struct Finish {
-    wire::FinishReason reason{wire::FinishReason::success};
+    CloseReason reason{CloseReason::success};
     std::optional<std::string> detail{};
 };
 

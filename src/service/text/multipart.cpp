@@ -3,6 +3,7 @@
 #include <tinkxx/error.hpp>
 
 #include "base/entropy.hpp"
+#include "base/invalid.hpp"
 #include "service/text/checks.hpp"
 #include "service/text/query.hpp"
 
@@ -12,14 +13,9 @@ namespace tinkxx {
 
 namespace {
 
-[[noreturn]] void refuse_part(std::string field, std::string value, std::string const& rule) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.message = "multipart: " + field + ' ' + rule + ", got \"" + value + '"';
-    details.field = std::move(field);
-    details.value = std::move(value);
-    throw ValidationError{std::move(details)};
+[[noreturn]] void refuse_part(std::string const& field, std::string const& value,
+                              std::string const& rule) {
+    base::refuse("multipart", field, value, field + ' ' + rule + ", got \"" + value + '"');
 }
 
 bool is_boundary(std::string_view text) noexcept {

@@ -1,6 +1,8 @@
 #include "service/training/training_pass.hpp"
 
+#include "math/check.hpp"
 #include "service/passes/combining.hpp"
+#include "service/training/training_call.hpp"
 #include "wire/training/training.hpp"
 
 #include <algorithm>
@@ -130,6 +132,32 @@ Result<PassPlan> write_pass(TrainingModel const& model, std::string_view name,
         };
     }
     return plan;
+}
+
+Future<ForwardBackwardOutput> start_pass(Runtime const& runtime,
+                                         std::shared_ptr<TrainingModel> const& model,
+                                         std::string_view name, CallOptions call,
+                                         std::span<Datum const> data, Loss const& loss,
+                                         Direction direction) {
+    auto const refused = [](ErrorDetails why) {
+        return make_failed_future<ForwardBackwardOutput>(Error{std::move(why)});
+    };
+    auto& core = model->core();
+    auto problem = math::no_data_problem(name, data);
+    if (!problem && core.config().check_data) problem = math::data_problem(name, data, loss);
+    if (problem) return refused(*std::move(problem));
+    auto cut_data = cut(*model, data, loss, direction);
+    if (!cut_data) return refused(cut_data.error().details());
+    auto ticket = model->take(cut_data->chunks.size());
+    auto plan = write_pass(*model, name, data, loss, direction, *cut_data, ticket.seq_id(0));
+    if (!plan) return refused(plan.error().details());
+    plan->ticket = std::move(ticket);
+    plan->headers = core.trace_headers();
+    return call_model<ForwardBackwardOutput>(
+        runtime, model, std::string{name}, std::move(call), *std::move(plan),
+        [model, name](std::vector<RetrievedResult> const& results) {
+            return read_pass(*model, name, results);
+        });
 }
 
 Result<ForwardBackwardOutput> read_pass(TrainingModel const& model, std::string_view name,

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <tinkxx/call_options.hpp>
+#include <tinkxx/future.hpp>
 #include <tinkxx/result.hpp>
+#include <tinkxx/runtime.hpp>
 #include <tinkxx/types/training.hpp>
 
 #include "service/passes/chunking.hpp"
@@ -35,6 +38,14 @@ struct Cut {
                                           std::span<Datum const> data, Loss const& loss,
                                           Direction direction, Cut const& cut,
                                           std::int64_t first_seq_id);
+
+/// Has the data checked, cut and written, and starts the call that sends them. `name` stays. Any
+/// thread.
+[[nodiscard]] Future<ForwardBackwardOutput> start_pass(Runtime const& runtime,
+                                                       std::shared_ptr<TrainingModel> const& model,
+                                                       std::string_view name, CallOptions call,
+                                                       std::span<Datum const> data,
+                                                       Loss const& loss, Direction direction);
 
 /// Reads the results of a pass, and puts them together. Any thread.
 [[nodiscard]] Result<ForwardBackwardOutput> read_pass(TrainingModel const& model,

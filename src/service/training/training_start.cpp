@@ -1,5 +1,6 @@
 #include "service/training/training_start.hpp"
 
+#include "base/invalid.hpp"
 #include "service/calls/ready_call.hpp"
 #include "service/training/training_call.hpp"
 #include "service/training/training_pass.hpp"
@@ -139,13 +140,9 @@ Future<ModelHandle> load_new_model(Runtime const& runtime, CoreHandle session, S
 /// Which model a checkpoint needs (R-TRAIN-81, R-TRAIN-84).
 Result<NewModel> model_for(SavedModel const& saved, WeightsInfo const& info) {
     if (!info.is_lora || !info.lora_rank) {
-        return ErrorDetails{
-            .kind = ErrorKind::validation,
-            .message = saved.operation + ": " + saved.path +
-                       " is no LoRA checkpoint with a rank; training can only go on from those",
-            .category = ErrorCategory::user,
-            .field = "path",
-            .value = saved.path};
+        return base::invalid(
+            saved.operation, "path", saved.path,
+            saved.path + " is no LoRA checkpoint with a rank; training can only go on from those");
     }
     NewModel model;
     model.operation = saved.operation;
@@ -290,13 +287,10 @@ Future<wire::TrainingRun> get_training_run(Runtime const& runtime, CoreHandle se
                                            std::string const& run_id, Repeat repeat) {
     static constexpr std::string_view operation = "get_training_run";
     if (run_id.empty() || run_id.find_first_of("/?#") != std::string::npos) {
-        return make_failed_future<wire::TrainingRun>(Error{
-            {.kind = ErrorKind::validation,
-             .message = std::string{operation} + ": run_id is \"" + run_id +
-                        "\"; it must be the id of a run, such as TrainingClient::model_id() gives",
-             .category = ErrorCategory::user,
-             .field = "run_id",
-             .value = run_id}});
+        return make_failed_future<wire::TrainingRun>(Error{base::invalid(
+            operation, "run_id", run_id,
+            "run_id is \"" + run_id +
+                "\"; it must be the id of a run, such as TrainingClient::model_id() gives")});
     }
     Promise<wire::TrainingRun> promise{runtime};
     auto future = promise.get_future();

@@ -84,7 +84,7 @@ void EventStream::end_line(std::vector<ServerEvent>& out) {
     line_.clear();
 }
 
-static void read(JsonIn const& in, SampleChunk& out) {
+static void read(JsonIn const& in, StreamedChunk& out) {
     if (auto const error = in.optional<boost::json::value>("error")) {
         auto const* text = error->if_string();
         out.error = text != nullptr ? std::string{text->data(), text->size()}
@@ -99,8 +99,8 @@ static void read(JsonIn const& in, SampleChunk& out) {
     out.total_tokens = in.optional<std::int64_t>("total_tokens");
 }
 
-std::optional<SampleChunk> decode_sample_chunk(std::string_view data) {
-    auto chunk = decode_json<SampleChunk>("stream_sample", data);
+std::optional<StreamedChunk> decode_sample_chunk(std::string_view data) {
+    auto chunk = decode_json<StreamedChunk>("stream_sample", data);
     if (!chunk) return std::nullopt;
     return *std::move(chunk);
 }

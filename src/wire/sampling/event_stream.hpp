@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tinkxx/result.hpp>
-#include <tinkxx/types/model_input.hpp>
+#include <tinkxx/types/sampling.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -48,19 +48,12 @@ private:
     std::string last_id_{};
 };
 
-/// A piece of a streamed sample (R-EXT-61).
-struct SampleChunk {
-    std::optional<std::string> token{};
-    std::optional<Token> token_id{};
-    std::optional<std::int64_t> index{};
-    std::optional<float> logprob{};
-    /// Set in the last chunk of a sequence.
-    std::optional<std::string> finish_reason{};
-    std::optional<std::int64_t> total_tokens{};
+/// A piece of a streamed sample (R-EXT-61), or why there is none.
+struct StreamedChunk : SampleChunk {
     /// Set instead of all others when sampling failed.
     std::optional<std::string> error{};
 };
 /// The chunk in the data of an event; none if it is something else, which is to be skipped.
-[[nodiscard]] std::optional<SampleChunk> decode_sample_chunk(std::string_view data);
+[[nodiscard]] std::optional<StreamedChunk> decode_sample_chunk(std::string_view data);
 
 }  // namespace tinkxx::wire

@@ -1,5 +1,6 @@
 #include "wire/sampling/sample.hpp"
 
+#include "base/invalid.hpp"
 #include "wire/json/json.hpp"
 #include "wire/json/json_scan.hpp"
 #include "wire/sampling/sample_quick.hpp"
@@ -66,14 +67,8 @@ std::size_t tail_bytes(std::span<ModelInputChunk const> prompt) {
 }
 
 ErrorDetails bad_argument(std::string field, std::string value, std::string_view way_out) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.message = "sample: " + field + " is " + value + "; ";
-    details.message += way_out;
-    details.field = std::move(field);
-    details.value = std::move(value);
-    return details;
+    auto const why = field + " is " + value + "; " + std::string{way_out};
+    return base::invalid("sample", std::move(field), std::move(value), why);
 }
 
 std::string shown(double number) {

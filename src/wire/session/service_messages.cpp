@@ -156,19 +156,19 @@ std::string encode_session_heartbeat(std::string_view session_id) {
     });
 }
 
-std::string_view to_string(FinishReason reason) noexcept {
+static std::string_view to_string(CloseReason reason) noexcept {
     switch (reason) {
-        case FinishReason::success:
+        case CloseReason::success:
             return "success";
-        case FinishReason::errored:
+        case CloseReason::errored:
             return "errored";
-        case FinishReason::interrupted:
+        case CloseReason::interrupted:
             return "interrupted";
     }
     return "errored";
 }
 
-std::string encode_finish(FinishReason reason, std::optional<std::string> const& detail) {
+std::string encode_finish(CloseReason reason, std::optional<std::string> const& detail) {
     return json_object([&](JsonOut& json) {
         json.key("reason");
         json.open_object();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tinkxx/result.hpp>
+#include <tinkxx/types/service.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -86,9 +87,7 @@ struct SessionCreated {
 [[nodiscard]] std::string encode_session_heartbeat(std::string_view session_id);
 
 /// sessions/{id}/finish (R-SESS-22); void.
-enum class FinishReason : std::uint8_t { success, errored, interrupted };
-[[nodiscard]] std::string_view to_string(FinishReason reason) noexcept;
-[[nodiscard]] std::string encode_finish(FinishReason reason,
+[[nodiscard]] std::string encode_finish(CloseReason reason,
                                         std::optional<std::string> const& detail);
 
 /// create_sampling_session (R-SAMP-02).
@@ -116,15 +115,6 @@ struct Sampler {
 [[nodiscard]] Result<Sampler> decode_sampler(std::string_view json);
 
 /// The answer to GET get_server_capabilities.
-struct SupportedModel {
-    std::optional<std::string> model_name{};
-    std::optional<std::int64_t> max_context_length{};
-    std::optional<bool> trainable{};
-    std::optional<bool> sampleable{};
-};
-struct ServerCapabilities {
-    std::vector<SupportedModel> supported_models{};
-};
 [[nodiscard]] Result<ServerCapabilities> decode_server_capabilities(std::string_view json);
 
 /// The status in the answer to GET healthz, such as `ok`.

@@ -1,3 +1,4 @@
+#include "base/invalid.hpp"
 #include "wire/json/json.hpp"
 #include "wire/training/training.hpp"
 #include "wire/values/model_input.hpp"
@@ -27,14 +28,8 @@ constexpr std::size_t most_proto_bytes = std::numeric_limits<std::int32_t>::max(
 
 ErrorDetails refusal(ForwardBackward const& request, std::string field, std::string value,
                      std::string const& why) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.message = request.forward_only ? "forward: " : "forward_backward: ";
-    details.message += why;
-    details.field = std::move(field);
-    details.value = std::move(value);
-    return details;
+    return base::invalid(request.forward_only ? "forward" : "forward_backward", std::move(field),
+                         std::move(value), why);
 }
 
 std::string datum_field(std::size_t index, std::string_view rest) {

@@ -16,8 +16,8 @@ namespace tinkxx::wire {
 
 // Forward and backward --------------------------------------------------------------------------
 
-/// How forward and backward requests are written (R-WIRE-10). Answers are read in either form.
-enum class Encoding : std::uint8_t { protobuf, json };
+/// How forward and backward requests are written (R-WIRE-10).
+using Encoding = SubmitEncoding;
 enum class Compression : std::uint8_t { none, zstd };
 
 /// One chunk of a `forward_backward` or a `forward`. What it names must stay while it is encoded.

@@ -1,6 +1,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/types/datum.hpp>
 
+#include "base/invalid.hpp"
 #include "wire/values/datum.hpp"
 #include "wire/values/model_input.hpp"
 #include "wire/values/tensor.hpp"
@@ -16,17 +17,6 @@ namespace tinkxx {
 
 namespace {
 
-[[noreturn]] void refuse(std::string_view operation, std::string field, std::string value,
-                         std::string const& why) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.message = std::string{operation} + ": " + why;
-    details.field = std::move(field);
-    details.value = std::move(value);
-    throw ValidationError{std::move(details)};
-}
-
 std::string shown(double number) {
     std::array<char, 32> text;
     return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
@@ -41,10 +31,10 @@ std::pair<std::vector<Stored>, std::vector<std::int64_t>> flat(
     out.reserve(rows.size() * columns);
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (rows[i].size() != columns) {
-            refuse("loss input", "rows/" + std::to_string(i), std::to_string(rows[i].size()),
-                   "row " + std::to_string(i) + " of a list has " + std::to_string(rows[i].size()) +
-                       " numbers and row 0 has " + std::to_string(columns) +
-                       "; all rows must be equally long");
+            base::refuse("loss input", "rows/" + std::to_string(i), std::to_string(rows[i].size()),
+                         "row " + std::to_string(i) + " of a list has " +
+                             std::to_string(rows[i].size()) + " numbers and row 0 has " +
+                             std::to_string(columns) + "; all rows must be equally long");
         }
         out.insert(out.end(), rows[i].begin(), rows[i].end());
     }
@@ -65,9 +55,9 @@ std::vector<std::int64_t> to_int64(std::vector<T> const& list, std::string_view 
             auto const number = static_cast<double>(list[i]);
             // 2^63 is a double, the largest int64 is not.
             if (std::trunc(number) != number || number < -0x1p63 || number >= 0x1p63) {
-                refuse("loss input", std::string{name}, shown(number),
-                       std::string{name} + "[" + std::to_string(i) + "] is " + shown(number) +
-                           "; " + std::string{name} + " are integers (int64)");
+                base::refuse("loss input", std::string{name}, shown(number),
+                             std::string{name} + "[" + std::to_string(i) + "] is " + shown(number) +
+                                 "; " + std::string{name} + " are integers (int64)");
             }
             out.push_back(static_cast<std::int64_t>(number));
         }
@@ -133,15 +123,16 @@ bool operator==(TensorView const& a, TensorView const& b) noexcept {
 }
 
 TensorData to_csr(TensorData const& dense, double pad) {
-    if (dense.sparse()) refuse("to_csr", "sparse_crow_indices", {}, "the tensor is sparse already");
+    if (dense.sparse())
+        base::refuse("to_csr", "sparse_crow_indices", {}, "the tensor is sparse already");
     if (auto const problem = wire::tensor_problem(dense); !problem.empty()) {
-        refuse("to_csr", "shape", {}, "the tensor has " + problem);
+        base::refuse("to_csr", "shape", {}, "the tensor has " + problem);
     }
     if (!dense.shape || dense.shape->size() != 2) {
         auto const rank = dense.shape ? dense.shape->size() : 1;
-        refuse("to_csr", "shape", std::to_string(rank),
-               "the tensor has " + std::to_string(rank) +
-                   " dimensions; only matrices, which have two, have a CSR form");
+        base::refuse("to_csr", "shape", std::to_string(rank),
+                     "the tensor has " + std::to_string(rank) +
+                         " dimensions; only matrices, which have two, have a CSR form");
     }
     auto const rows = static_cast<std::size_t>((*dense.shape)[0]);
     auto const columns = static_cast<std::size_t>((*dense.shape)[1]);
@@ -171,16 +162,17 @@ TensorData to_csr(TensorData const& dense, double pad) {
 }
 
 TensorData to_dense(TensorData const& csr, double pad) {
-    if (!csr.sparse()) refuse("to_dense", "sparse_crow_indices", {}, "the tensor is dense already");
+    if (!csr.sparse())
+        base::refuse("to_dense", "sparse_crow_indices", {}, "the tensor is dense already");
     if (auto const problem = wire::tensor_problem(csr); !problem.empty()) {
-        refuse("to_dense", "sparse_crow_indices", {}, "the tensor has " + problem);
+        base::refuse("to_dense", "sparse_crow_indices", {}, "the tensor has " + problem);
     }
     auto const rows = static_cast<std::size_t>((*csr.shape)[0]);
     auto const columns = static_cast<std::size_t>((*csr.shape)[1]);
     if (columns != 0 && rows > std::vector<std::int64_t>{}.max_size() / columns) {
-        refuse("to_dense", "shape", {},
-               "a matrix of " + std::to_string(rows) + " by " + std::to_string(columns) +
-                   " is too large");
+        base::refuse("to_dense", "shape", {},
+                     "a matrix of " + std::to_string(rows) + " by " + std::to_string(columns) +
+                         " is too large");
     }
     TensorData out;
     out.shape = csr.shape;
@@ -313,9 +305,9 @@ TensorView LossInputs::at(std::string_view name) const {
         if (!have.empty()) have += ", ";
         have += other;
     }
-    refuse("loss inputs", std::string{name}, {},
-           "there is no input " + std::string{name} +
-               "; there is: " + (have.empty() ? "nothing" : have));
+    base::refuse("loss inputs", std::string{name}, {},
+                 "there is no input " + std::string{name} +
+                     "; there is: " + (have.empty() ? "nothing" : have));
 }
 
 void LossInputs::own() {
@@ -342,7 +334,7 @@ Datum Datum::with_provenance(std::vector<ProvenanceSpan> input,
     out.model_input_spans = std::move(input);
     out.loss_fn_input_spans = std::move(targets);
     if (auto const problem = wire::spans_problem(out)) {
-        refuse("with_provenance", problem->field, problem->value, problem->why);
+        base::refuse("with_provenance", problem->field, problem->value, problem->why);
     }
     return out;
 }

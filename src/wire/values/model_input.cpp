@@ -2,6 +2,7 @@
 
 #include <tinkxx/tokenizer.hpp>
 
+#include "base/invalid.hpp"
 #include "wire/json/base64.hpp"
 
 #include <algorithm>
@@ -27,14 +28,9 @@ std::vector<Token> ModelInput::to_tokens() const {
     for (std::size_t i = 0; i < chunks.size(); ++i) {
         auto const* text = std::get_if<EncodedTextChunk>(&chunks[i]);
         if (text == nullptr) {
-            ErrorDetails details;
-            details.kind = ErrorKind::validation;
-            details.category = ErrorCategory::user;
-            details.field = "chunks/" + std::to_string(i);
-            details.message = "to_tokens: chunk " + std::to_string(i) + " of " +
-                              std::to_string(chunks.size()) +
-                              " is no text; only text has token ids";
-            throw ValidationError{std::move(details)};
+            base::refuse("to_tokens", "chunks/" + std::to_string(i), "",
+                         "chunk " + std::to_string(i) + " of " + std::to_string(chunks.size()) +
+                             " is no text; only text has token ids");
         }
         out.insert(out.end(), text->tokens.begin(), text->tokens.end());
     }
@@ -69,14 +65,8 @@ namespace tinkxx::wire {
 
 namespace {
 
-ErrorDetails length_error(std::string_view field, std::string_view value, std::string why) {
-    ErrorDetails details;
-    details.kind = ErrorKind::validation;
-    details.category = ErrorCategory::user;
-    details.field = field;
-    details.value = value;
-    details.message = "length: " + std::move(why);
-    return details;
+ErrorDetails length_error(std::string_view field, std::string_view value, std::string_view why) {
+    return base::invalid("length", std::string{field}, std::string{value}, why);
 }
 
 Result<std::int64_t> expected(std::optional<std::int64_t> tokens) {

@@ -513,8 +513,7 @@ TEST_F(SessionTest, ClosesInOrder) {  // R-SESS-24, R-SESS-22
     part.at_once = false;
     fake->on("POST", "/late").hold();
     Closed closed;
-    one->close(Finish{.reason = wire::FinishReason::errored, .detail = "out of data"},
-               closed.done());
+    one->close(Finish{.reason = CloseReason::errored, .detail = "out of data"}, closed.done());
     EXPECT_FALSE(one->ready());
     EXPECT_THAT(part.seen, IsEmpty()) << "first the server is told";
     clock->run_ready();

@@ -151,11 +151,11 @@ TEST(CreateSession, ReadsTheIdAndTheMessages) {  // R-SESS-01, R-SESS-02
 
 TEST(Session, HasHeartbeatsAndAnEnd) {  // R-SESS-10, R-SESS-22
     EXPECT_EQ(encode_session_heartbeat("S"), R"({"session_id":"S","type":"session_heartbeat"})");
-    EXPECT_EQ(encode_finish(FinishReason::success, std::nullopt),
+    EXPECT_EQ(encode_finish(CloseReason::success, std::nullopt),
               R"({"reason":{"type":"success"},"detail":null})");
-    EXPECT_EQ(encode_finish(FinishReason::errored, "out of data"),
+    EXPECT_EQ(encode_finish(CloseReason::errored, "out of data"),
               R"({"reason":{"type":"errored"},"detail":"out of data"})");
-    EXPECT_EQ(encode_finish(FinishReason::interrupted, ""),
+    EXPECT_EQ(encode_finish(CloseReason::interrupted, ""),
               R"({"reason":{"type":"interrupted"},"detail":""})");
 }
 
