@@ -267,6 +267,7 @@ private:
     void plan_decode();
     void choose_ready(std::size_t rows);
     void plan_prefill();
+    void plan_short();
     void plan_party(std::span<Fill> fills, std::size_t tokens);
     void plan_fill(Fill& fill, std::size_t tokens);
     void use_cache(Fill const& fill);

@@ -13,6 +13,8 @@ namespace {
 
 /// Tokens of prompts that a party gets before it is the turn of the next one.
 constexpr std::size_t party_turn = kv_block_positions;
+/// Tokens before this position cost the same: attention is a small part of what they take.
+constexpr std::size_t near = 256;
 /// What samples may cost, for each that a step may compute, and all of a step, for each token of a
 /// prompt that it may compute.
 constexpr double decode_cost = 2.0;
@@ -33,7 +35,6 @@ std::pair<Sampler::RequestId, std::size_t> Sampler::Core::Fill::age() const noex
 }
 
 double Sampler::Core::cost(std::size_t position) const noexcept {
-    constexpr std::size_t near = 256;
     return 1.0 + attention_cost_ * static_cast<double>(std::max(position, near) - near);
 }
 
@@ -135,6 +136,7 @@ void Sampler::Core::plan_prefill() {
     for (auto const& work : work_) cost_left_ -= cost(work.first);
     cost_left_ = std::max(cost_left_, 1.0);
     computing_.clear();
+    plan_short();
     for (bool more = true; more && tokens_left_ > 0 && cost_left_ > 0;) {
         auto const before = tokens_left_;
         for (auto begin = fills_.begin(); begin != fills_.end();) {
@@ -159,6 +161,22 @@ void Sampler::Core::plan_prefill() {
                          .first = track.length,
                          .count = fill.planned});
     }
+}
+
+/// Of each party the prompt that is nearly done, if it is short: it costs next to nothing, and
+/// would otherwise wait for several steps where samples far behind the beginning take all that a
+/// step may cost.
+void Sampler::Core::plan_short() {
+    auto const costs = cost_left_;
+    Party const* party = nullptr;
+    for (auto& fill : fills_) {
+        if (std::exchange(party, fill.request->party) == fill.request->party) continue;
+        auto const left = fill.left();
+        if (left > party_turn || left > tokens_left_ || fill.track().target > near) continue;
+        plan_fill(fill, left);
+        fill.request->party->prefilled += static_cast<double>(fill.planned);
+    }
+    cost_left_ = costs;
 }
 
 /// One turn of a party. What is nearly done and what is oldest take turns: a short prompt waits for

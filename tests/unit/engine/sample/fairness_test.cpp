@@ -134,6 +134,22 @@ TEST_F(FairSamplers, StartANewcomerAtOnceBesideAHogOfItsOwnParty) {
     EXPECT_LE(steps_until_done(*busy, submit(*busy, one_token("one"))), 1);
 }
 
+TEST_F(FairSamplers, StartNewcomersAtOnceWhereSamplesTakeAllThatAStepMayCost) {
+    auto const busy = std::make_unique<Sampler>(
+        model, threads,
+        SamplerOptions{
+            .cache_bytes = 3000 * page_bytes, .prefill_tokens = 64, .decode_tokens = 128});
+    (void)submit(*busy, hog("one"));
+    for (std::uint64_t i = 0; i < 300; ++i) {
+        (void)submit(*busy, {.prompt = prompt(250, 100 + i), .max_tokens = 5, .party = "reader"});
+    }
+    for (int i = 0; i < 20; ++i) (void)busy->step();
+    for (std::uint64_t i = 0; i < 60; ++i) {
+        auto const* const party = i % 2 == 0 ? "one" : "small";
+        EXPECT_EQ(steps_until_done(*busy, submit(*busy, one_token(party, i))), 1) << i;
+    }
+}
+
 TEST_F(FairSamplers, StartANewcomerAtOnceBesideManyHogs) {
     auto const busy = sampler(64);
     for (int i = 0; i < 40; ++i) (void)submit(*busy, hog("hog " + std::to_string(i), 20));
