@@ -67,6 +67,7 @@ public:
     void post(Task task) override;
     /// True while the calling thread is inside `advance`, `run_ready` or `turn`.
     bool on_loop() const noexcept override;
+    bool turned_elsewhere() const noexcept override;
     /// With `auto_advance`, `limit` is virtual time. Without, time stands still and `limit` is
     /// how long to wait for a `post` of another thread.
     bool turn(std::chrono::nanoseconds limit) override;

@@ -1,5 +1,6 @@
 #include "service/http/http_context.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/common/uuid.hpp"
 #include "service/http/http_call.hpp"
 #include "service/http/standard_headers.hpp"
@@ -80,6 +81,7 @@ std::shared_ptr<Headers const> const& HttpContext::first_attempt_headers(
 }
 
 Random& HttpContext::random() {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (!random_) random_.emplace(scheduler().entropy("http"));
     return *random_;
 }
@@ -174,6 +176,7 @@ bool HttpContext::usable() {
 }
 
 void HttpContext::attach(HttpCall& call) {
+    TINKXX_ASSERT_LOOP(scheduler());
     call.next_ = nullptr;
     call.previous_ = newest_;
     if (newest_ != nullptr) newest_->next_ = &call;
@@ -189,6 +192,7 @@ void HttpContext::detach(HttpCall& call) noexcept {
 }
 
 void HttpContext::close() noexcept {
+    TINKXX_ASSERT_LOOP(scheduler());
     auto const keep_alive = weak_from_this().lock();  // null if its last handle is gone already
     closed_ = true;
     if (resident_) runtime_->remove(*this);

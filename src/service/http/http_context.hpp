@@ -5,7 +5,7 @@
 #include <tinkxx/observer.hpp>
 #include <tinkxx/transport.hpp>
 
-#include "base/runtime_core.hpp"
+#include "base/loop/runtime_core.hpp"
 #include "service/common/random.hpp"
 #include "service/http/credentials.hpp"
 #include "service/http/deprecation_notes.hpp"

@@ -2,7 +2,7 @@
 
 #include <tinkxx/result.hpp>
 
-#include "base/intrusive_list.hpp"
+#include "base/common/intrusive_list.hpp"
 #include "service/common/alarm.hpp"
 #include "service/http/credentials.hpp"
 #include "service/requests/service_context.hpp"

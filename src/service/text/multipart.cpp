@@ -2,7 +2,7 @@
 
 #include <tinkxx/error.hpp>
 
-#include "base/entropy.hpp"
+#include "base/common/entropy.hpp"
 #include "service/text/checks.hpp"
 #include "service/text/query.hpp"
 
