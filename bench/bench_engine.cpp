@@ -12,7 +12,7 @@
 
 #include "engine/engine.hpp"
 #include "engine/kernels/convert.hpp"
-#include "engine/kernels/isa.hpp"
+#include "engine/kernels/isa/isa.hpp"
 #include "engine/kernels/products.hpp"
 #include "engine/memory.hpp"
 #include "engine/model/pass.hpp"

@@ -8,7 +8,7 @@
 // if a product reaches less than nine tenths of oneDNN's.
 
 #include "engine/kernels/convert.hpp"
-#include "engine/kernels/isa.hpp"
+#include "engine/kernels/isa/isa.hpp"
 #include "engine/kernels/packed_matrix.hpp"
 #include "engine/kernels/products.hpp"
 #include "engine_peak.hpp"

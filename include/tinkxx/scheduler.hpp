@@ -85,6 +85,11 @@ public:
     /// clock) only if nothing can become due unless another thread acts. Called by the thread that
     /// runs the loop (a `Runtime` does this); never inside a task or timer.
     virtual bool turn(std::chrono::nanoseconds limit) = 0;
+
+    /// Whether another thread is inside `turn` now, so that what is for the loop thread is for that
+    /// one alone. Builds without NDEBUG ask, to find whoever breaks this rule; a scheduler that
+    /// does not know says false. Any thread.
+    [[nodiscard]] virtual bool turned_elsewhere() const noexcept { return false; }
 };
 
 }  // namespace tinkxx

@@ -1,4 +1,5 @@
-#include "base/fork.hpp"
+#include "base/common/forever.hpp"
+#include "base/common/fork.hpp"
 #include "client/resolved_options.hpp"
 
 #include <mutex>
@@ -16,12 +17,11 @@ struct Defaults {
 
 Defaults& defaults() {
     // Never destroyed: clients with static storage may be built at any time.
-    static auto& only = []() -> Defaults& {
-        auto& made = *new Defaults;
-        base::hold_while_forking(base::ProcessLock::default_options, made.mutex);
-        return made;
-    }();
-    return only;
+    static base::Forever<Defaults> only;
+    static bool const held =
+        (base::hold_while_forking(base::ProcessLock::default_options, only.get().mutex), true);
+    (void)held;
+    return only.get();
 }
 
 }  // namespace

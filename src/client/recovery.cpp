@@ -1,6 +1,6 @@
 #include <tinkxx/recovery.hpp>
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "client/recovery_calls.hpp"
 #include "client/service_impl.hpp"
 

@@ -1,5 +1,6 @@
 #include "client/recovery_calls.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/training/training_start.hpp"
 
 #include <exception>
@@ -76,12 +77,14 @@ void RecoveryCore::call_back(std::shared_ptr<RecoveryCore const> const& self, Fn
 }
 
 service::RecoveryQueue::Place RecoveryCore::add(std::shared_ptr<RecoverCall> const& call) {
+    TINKXX_ASSERT_LOOP(scheduler());
     auto const place = queue_.add(call->run_id());
     if (place != service::RecoveryQueue::Place::pending_already) calls_[call->run_id()] = call;
     return place;
 }
 
 void RecoveryCore::remove(std::string const& run_id) {
+    TINKXX_ASSERT_LOOP(scheduler());
     calls_.erase(run_id);
     auto const next = queue_.remove(run_id);
     auto const found = next ? calls_.find(*next) : calls_.end();
@@ -93,6 +96,7 @@ void RecoveryCore::remove(std::string const& run_id) {
 }
 
 void RecoveryCore::end() {
+    TINKXX_ASSERT_LOOP(scheduler());
     for (auto const& [run_id, weak] : std::exchange(calls_, {})) {
         if (auto const call = weak.lock()) call->end();
     }

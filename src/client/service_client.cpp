@@ -1,6 +1,6 @@
 #include <tinkxx/service_client.hpp>
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "client/make_core.hpp"
 #include "client/resolved_options.hpp"
 #include "client/sampling_impl.hpp"

@@ -1,6 +1,6 @@
 #include <tinkxx/training_client.hpp>
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "client/sampling_impl.hpp"
 #include "client/training_impl.hpp"
 #include "math/check.hpp"

@@ -1,8 +1,8 @@
 #include "engine/engine.hpp"
 
-#include "base/give_way.hpp"
+#include "base/common/give_way.hpp"
 #include "engine/engine_core.hpp"
-#include "engine/kernels/isa.hpp"
+#include "engine/kernels/isa/isa.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,6 +1,6 @@
 #include "engine/threads.hpp"
 
-#include "base/give_way.hpp"
+#include "base/common/give_way.hpp"
 
 #include <chrono>
 #include <exception>

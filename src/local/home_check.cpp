@@ -1,6 +1,6 @@
 #include <tinkxx/local/home.hpp>
 
-#include "base/entropy.hpp"
+#include "base/common/entropy.hpp"
 #include "local/store/database.hpp"
 #include "local/store/files.hpp"
 #include "local/store/home.hpp"

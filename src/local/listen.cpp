@@ -1,8 +1,8 @@
 // The public face of the listener: joins it to a server.
 #include <tinkxx/local/listen.hpp>
 
-#include "base/event_loop.hpp"
-#include "base/runtime_core.hpp"
+#include "base/loop/event_loop.hpp"
+#include "base/loop/runtime_core.hpp"
 #include "local/api/access.hpp"
 #include "local/core/core.hpp"
 #include "local/core/routes.hpp"
@@ -90,7 +90,7 @@ Listening listen(Server const& server, ListenOptions const& options) {
     if (!sockets) sockets.error().raise();
     // Its end belongs to the loop, wherever the last handle goes.
     std::shared_ptr<Listening::Shared> shared{
-        new Listening::Shared{on, core}, [](Listening::Shared* last) {
+        std::make_unique<Listening::Shared>(on, core).release(), [](Listening::Shared* last) {
             auto const runtime = std::move(last->runtime);
             runtime->scheduler().post([owned = std::unique_ptr<Listening::Shared>{last}] {});
         }};

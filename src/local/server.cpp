@@ -1,6 +1,7 @@
 #include <tinkxx/local/server.hpp>
 
-#include "base/runtime_core.hpp"
+#include "base/loop/loop_owned.hpp"
+#include "base/loop/runtime_core.hpp"
 #include "local/core/core.hpp"
 #include "local/in_process.hpp"
 #include "local/wait_on_loop.hpp"
@@ -32,13 +33,7 @@ Server::Server(ServerOptions options, Runtime const& runtime)
     if (!made) made.error().raise();
     shared_->runtime = on;
     shared_->home = (*made)->home();
-    // The deleter posts: the last handle may go anywhere, and all of the core belongs to the loop.
-    // A loop that is gone destroys the task, and so the core.
-    shared_->core = std::shared_ptr<Core>{
-        made->release(), [on = on](Core* last) mutable {
-            auto const core = std::move(on);  // not held for those who hold the server weakly
-            core->scheduler().post([owned = std::unique_ptr<Core>{last}] {});
-        }};
+    shared_->core = base::loop_owned<Core>(on, std::move(*made));
     on->scheduler().post([core = std::weak_ptr<Core>{shared_->core}] {
         if (auto const still = core.lock()) still->start();
     });
@@ -46,16 +41,8 @@ Server::Server(ServerOptions options, Runtime const& runtime)
 
 std::shared_ptr<Transport> Server::transport() const {
     auto const on = shared_->runtime;
-    auto* const raw = new InProcessTransport{on->scheduler(), shared_->core};
-    std::shared_ptr<Transport> shared{
-        raw, [on = on](InProcessTransport* last) mutable {
-            auto const core = std::move(on);
-            core->scheduler().post([owned = std::unique_ptr<InProcessTransport>{last}] {});
-        }};
-    on->scheduler().post([on, raw, alive = std::weak_ptr<Transport>{shared}] {
-        if (alive.lock()) on->add(*raw);
-    });
-    return shared;
+    return base::loop_owned_resident<Transport>(
+        on, std::make_unique<InProcessTransport>(on->scheduler(), shared_->core));
 }
 
 std::filesystem::path const& Server::home() const noexcept { return shared_->home; }

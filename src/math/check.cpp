@@ -1,6 +1,6 @@
 #include "math/check.hpp"
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "wire/json/json.hpp"
 #include "wire/values/datum.hpp"
 #include "wire/values/model_input.hpp"

@@ -1,7 +1,7 @@
 #include <tinkxx/data.hpp>
 #include <tinkxx/error.hpp>
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "wire/values/model_input.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/losses.hpp>
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "math/check.hpp"
 #include "math/loss_values.hpp"
 

@@ -3,7 +3,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/observer.hpp>
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "observe/value_window.hpp"
 #include "service/http/http_error.hpp"
 

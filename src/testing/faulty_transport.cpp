@@ -1,6 +1,6 @@
 #include <tinkxx/testing/faulty_transport.hpp>
 
-#include "base/entropy.hpp"
+#include "base/common/entropy.hpp"
 
 #include <algorithm>
 #include <map>

@@ -2,8 +2,9 @@
 
 #include <tinkxx/error.hpp>
 
-#include "base/entropy.hpp"
-#include "base/timer_queue.hpp"
+#include "base/common/entropy.hpp"
+#include "base/loop/loop_rule.hpp"
+#include "base/loop/timer_queue.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -164,9 +165,13 @@ WallTime ManualClock::wall() const noexcept {
     return Impl::wall_at(impl_->now) + impl_->wall_offset;
 }
 
-std::uint64_t ManualClock::entropy(std::string_view stream) { return impl_->entropy.draw(stream); }
+std::uint64_t ManualClock::entropy(std::string_view stream) {
+    TINKXX_ASSERT_LOOP(*this);
+    return impl_->entropy.draw(stream);
+}
 
 void ManualClock::arm(Timer& timer, TimePoint when, Precision /*precision*/) noexcept {
+    TINKXX_ASSERT_LOOP(*this);
     disarm(timer);
     auto& links = TimerAccess::links(timer);
     links.when = when;
@@ -177,6 +182,7 @@ void ManualClock::arm(Timer& timer, TimePoint when, Precision /*precision*/) noe
 
 void ManualClock::disarm(Timer& timer) noexcept {
     if (TimerAccess::owner(timer) != this) return;
+    TINKXX_ASSERT_LOOP(*this);
     auto const& links = TimerAccess::links(timer);
     impl_->timers.erase({links.when, std::uint64_t{links.order}});
     TimerAccess::owner(timer) = nullptr;
@@ -191,6 +197,11 @@ void ManualClock::post(Task task) {
 }
 
 bool ManualClock::on_loop() const noexcept { return impl_->loop == std::this_thread::get_id(); }
+
+bool ManualClock::turned_elsewhere() const noexcept {
+    auto const loop = impl_->loop.load();
+    return loop != std::thread::id{} && loop != std::this_thread::get_id();
+}
 
 bool ManualClock::turn(std::chrono::nanoseconds limit) {
     Impl::Running const running{*impl_};

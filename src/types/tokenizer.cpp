@@ -1,6 +1,6 @@
 #include <tinkxx/tokenizer.hpp>
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 
 #include <algorithm>
 #include <list>

@@ -1,7 +1,7 @@
 // The members of the value types of training that are worth a source file.
 #include <tinkxx/types/training.hpp>
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "simulation/local_host.hpp"
 
-#include "base/timer_queue.hpp"
+#include "base/loop/timer_queue.hpp"
 #include "engine/model/model.hpp"
 #include "local/core/core.hpp"
 #include "local/in_process.hpp"

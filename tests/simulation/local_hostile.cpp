@@ -1,6 +1,6 @@
 #include "simulation/local_hostile.hpp"
 
-#include "base/entropy.hpp"
+#include "base/common/entropy.hpp"
 #include "simulation/sampling_model.hpp"
 #include "simulation/training_model.hpp"
 

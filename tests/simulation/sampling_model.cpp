@@ -1,5 +1,6 @@
 #include "simulation/sampling_model.hpp"
 
+#include "simulation/messages.hpp"
 #include "wire/json/base64.hpp"
 
 #include <algorithm>
@@ -16,8 +17,6 @@ using namespace std::chrono_literals;
 using testing::Reply;
 using testing::SentRequest;
 
-constexpr std::string_view root = "/api/v1/";
-
 std::int64_t number(std::string_view text) {
     std::int64_t value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value);
@@ -32,20 +31,6 @@ std::string_view tokens_of(std::string_view body) {
     return body.substr(first, body.find(']', first) - first);
 }
 
-void append_varint(std::string& out, std::uint64_t value) {
-    while (value >= 0x80U) {
-        out += static_cast<char>((value & 0x7fU) | 0x80U);
-        value >>= 7U;
-    }
-    out += static_cast<char>(value);
-}
-
-void append_bytes(std::string& out, unsigned tag, std::string_view bytes) {
-    append_varint(out, (tag << 3U) | 2U);
-    append_varint(out, bytes.size());
-    out += bytes;
-}
-
 template <class T>
 std::string packed(std::vector<T> const& values) {
     std::string out(values.size() * sizeof(T), '\0');
@@ -54,18 +39,6 @@ std::string packed(std::vector<T> const& values) {
 }
 
 }  // namespace
-
-std::string_view json_member(std::string_view json, std::string_view name) {
-    auto const mark = '"' + std::string{name} + "\":";
-    auto const at = json.find(mark);
-    if (at == std::string_view::npos) return {};
-    auto rest = json.substr(at + mark.size());
-    if (rest.starts_with('"')) {
-        rest.remove_prefix(1);
-        return rest.substr(0, rest.find('"'));
-    }
-    return rest.substr(0, rest.find_first_of(",}]"));
-}
 
 int call_of(std::string_view submit_body) {
     auto const tokens = tokens_of(submit_body);
@@ -108,17 +81,13 @@ ServiceNature ModelService::draw_nature(service::Random& random) {
 
 ModelService::ModelService(std::string name, std::uint64_t seed, testing::ManualClock& clock,
                            Tally& tally)
-    : name_{std::move(name)},
-      clock_{clock},
-      tally_{tally},
-      random_{seed},
-      nature_{draw_nature(random_)},
-      storm_{random_.unit()} {}
+    : MoodyService{std::move(name), seed, clock, tally, {.probability = 0.05, .most_pieces = 5}},
+      nature_{draw_nature(random_)} {
+    storm_ = random_.unit();
+}
 
 void ModelService::calm() {
-    calm_ = true;
-    blocked_ = false;
-    outage_.end();
+    MoodyService::calm();
     nature_.longest_sample = std::min<std::chrono::nanoseconds>(nature_.longest_sample, 2s);
     // A completion poll does not see what is submitted while it is held.
     nature_.hold = std::min<std::chrono::nanoseconds>(nature_.hold, 2s);
@@ -141,33 +110,6 @@ void ModelService::restart() {
     if (chance(0.2)) nature_.old_members = !nature_.old_members;
 }
 
-void ModelService::block_billing(bool on) { blocked_ = on && !calm_; }
-
-void ModelService::go_out() {
-    if (calm_) return;
-    count("outage");
-    outage_.begin(random_);
-}
-
-Reply ModelService::reply(std::string body, int status) {
-    Reply made;
-    made.status = status;
-    made.headers = {{"Content-Type", "application/json"}};
-    made.body = std::move(body);
-    made.delay = span(calm_ ? 50ms : 500ms);
-    if (!calm_ && chance(0.05)) {
-        count("trickle");
-        made.pieces = 1 + random_.next() % 5;
-        made.piece_delay = span(2s);
-    }
-    return made;
-}
-
-std::chrono::nanoseconds ModelService::span(std::chrono::nanoseconds most) {
-    auto const bound = static_cast<std::uint64_t>(std::max<std::int64_t>(most.count(), 1));
-    return std::chrono::nanoseconds{static_cast<std::int64_t>(random_.next() % bound)};
-}
-
 ModelService::Answer ModelService::serve(SentRequest const& request) {
     check_credential(request);
     if (outage_.on()) return outage_.reply(random_);
@@ -180,10 +122,7 @@ ModelService::Answer ModelService::serve(SentRequest const& request) {
     if (path == "client/config") return client_config();
     if (path == "client/dynamic_config") return dynamic_config();
     if (path == "auth/token") return auth_token();
-    if (path == "create_session") {
-        return reply(R"({"session_id":")" + name_ + "-" + std::to_string(sessions_++) +
-                     R"(","type":"create_session"})");
-    }
+    if (path == "create_session") return new_session();
     if (path == "create_sampling_session") {
         return reply(
             R"({"sampling_session_id":")" + std::string{json_member(request.body, "session_id")} +

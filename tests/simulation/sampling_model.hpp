@@ -3,9 +3,7 @@
 #include <tinkxx/testing/fake_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "service/common/random.hpp"
-#include "simulation/outage.hpp"
-#include "simulation/outcome.hpp"
+#include "simulation/moody_service.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -46,30 +44,19 @@ struct ServiceNature {
     std::size_t inline_bytes{1U << 20U};
 };
 
-/// A Tinker service in memory, with moods. What it answers depends on the seed and on what it was
-/// asked before; time passes only by the clock. Loop thread only; outlives its transport's calls.
-class ModelService {
+/// A service that gives samples.
+class ModelService final : public MoodyService {
 public:
     ModelService(std::string name, std::uint64_t seed, testing::ManualClock& clock, Tally& tally);
 
-    [[nodiscard]] std::optional<testing::Reply> serve(testing::SentRequest const& request);
-
-    /// No further moods: whatever is asked from now on is answered well and soon.
-    void calm();
+    [[nodiscard]] std::optional<testing::Reply> serve(testing::SentRequest const& request) override;
+    void calm() override;
     /// Everything under way is lost.
     void restart();
-    /// From now on, or no more, for want of payment.
-    void block_billing(bool on);
-    /// Nobody reaches it from now on, until it is calm.
-    void go_out();
 
     [[nodiscard]] ServiceNature const& nature() const noexcept { return nature_; }
     /// Tokens that were given out: secrets.
     [[nodiscard]] std::vector<std::string> const& tokens() const noexcept { return tokens_; }
-    /// What a client did that no client may do.
-    [[nodiscard]] std::vector<std::string> take_complaints() {
-        return std::exchange(complaints_, {});
-    }
 
 private:
     struct PromiseOf {
@@ -89,9 +76,6 @@ private:
         bool failed{false};
         std::size_t size{0};
     };
-    using Reply = testing::Reply;
-    using Answer = std::optional<Reply>;
-
     static ServiceNature draw_nature(service::Random& random);
 
     Answer client_config();
@@ -112,30 +96,12 @@ private:
     [[nodiscard]] std::string result_proto(PromiseOf const& promise) const;
     void check_credential(testing::SentRequest const& request);
 
-    Reply reply(std::string body, int status = 200);
-    std::chrono::nanoseconds span(std::chrono::nanoseconds most);
-    bool chance(double probability) { return random_.unit() < probability; }
-    void count(std::string_view what) { ++tally_["service: " + std::string{what}]; }
-
-    std::string const name_;
-    testing::ManualClock& clock_;
-    Tally& tally_;
-    service::Random random_;
     ServiceNature nature_;
-    double storm_;
-    bool calm_{false};
-    bool blocked_{false};
-    Outage outage_{};
-    int sessions_{0};
     std::map<std::string, PromiseOf> promises_{};
     std::map<std::string, std::vector<Event>> logs_{};  ///< by sampling session
     std::vector<std::string> tokens_{};
-    std::vector<std::string> complaints_{};
 };
 
-/// The value of a number or text among the members of a small JSON object, as it stands there.
-/// Good enough for what the library writes.
-[[nodiscard]] std::string_view json_member(std::string_view json, std::string_view name);
 /// The first token of the prompt of a submit, which names the user's call; -1 if there is none.
 [[nodiscard]] int call_of(std::string_view submit_body);
 

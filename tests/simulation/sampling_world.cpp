@@ -6,46 +6,10 @@ namespace tinkxx::simulation::sampling_world {
 
 using namespace std::chrono_literals;
 
-namespace {
-
-/// Within this time all that is outstanding ends once the faults have: an unanswered request takes
-/// a minute, and so does the longest wait that a server may ask for; a few of them can follow each
-/// other, and calls that wait for a slot come one after the other.
-constexpr auto settling = 10min;
-/// Longer than any layer repeats a request.
-constexpr auto shortest_outage = 6min;
-
-}  // namespace
-
-Outcome World::run() {
-    calm_ = storm_ = chance(0.1) ? 15min : 10s + span(170s);
-    if (chance(0.1)) {
-        outage_ = span(storm_);
-        calm_ = std::max<nanoseconds>(storm_, *outage_ + shortest_outage + span(6min));
-    }
-    breakers_ = draw_breakers(*clock_, random_, [this](std::string what) { problem(what); });
+void World::make() {
     make_users();
     make_calls();
     make_weather();
-    auto const start = clock_->now();
-    while (open_ > 0 && !ended_) {
-        runtime_->poll(1h);
-        if (std::exchange(shut_down_, false)) shut_down();
-        if (clock_->now() - start > calm_ + settling) {
-            report_hanging();
-            break;
-        }
-    }
-    if (!ended_) wind_up();
-    for (auto const& call : calls_) {
-        if (call.ends != (call.begun ? 1 : 0)) {
-            problem("call " + std::to_string(call.id) + " ended " + std::to_string(call.ends) +
-                    " times");
-        }
-    }
-    collect_complaints();
-    count_faults(faulty_->counts());
-    return std::move(outcome_);
 }
 
 void World::on_attempt_retry(AttemptRetryEvent const& event) {
@@ -59,7 +23,7 @@ void World::make_users() {
     bool const same_url = chance(0.7);
     bool const same_key = chance(0.6);
     for (std::size_t i = 0; i < users; ++i) {
-        auto& user = users_.emplace_back(*this, i);
+        auto& user = clients_.emplace_back(*this, i);
         auto const number = std::to_string(i);
         user.url = "http://service-" + (same_url ? "0" : number);
         user.key = std::string{key_mark} + (same_key ? "0" : number);
@@ -69,20 +33,13 @@ void World::make_users() {
                                                      outcome_.occurred);
         }
         user.service = service.get();
+        serve_at(user.url, *service);
         user.gate = &gates_[user.url + ' ' + user.key];
         user.connect(*clock_, faulty_);
-        ClientOptions options;
-        options.base_url = user.url;
-        options.api_key = user.key;
-        options.transport = user.recorder;
-        options.runtime = *runtime_;
+        auto options = client_options(user.url, user.key, user);
         options.telemetry = chance(0.5);
         options.max_retries = chance(0.2) ? 2 : 10;
-        options.observers = {as_observer()};
         options.log_level = LogLevel::debug;
-        options.log = [this](LogLevel, std::string_view line) {
-            if (tells_a_secret(line)) problem("a log line tells a secret: " + std::string{line});
-        };
         if (chance(0.3)) user.limits.count = 1 + static_cast<std::int64_t>(random_.next() % 6);
         if (chance(0.3)) {
             user.limits.throttled = 1 + static_cast<std::int64_t>(random_.next() % 3);
@@ -120,8 +77,8 @@ void World::make_calls() {
     for (std::size_t i = 0; i < count; ++i) {
         auto& call = calls_.emplace_back();
         call.id = static_cast<int>(i);
-        call.client = random_.next() % users_.size();
-        auto& user = users_[call.client];
+        call.client = random_.next() % clients_.size();
+        auto& user = clients_[call.client];
         call.sampler = random_.next() % user.samplers.size();
         call.tokens = 1 + static_cast<int>(random_.next() % 40);
         if (chance(0.02)) call.tokens = 14'000;  // written aside, and a longer backoff
@@ -149,13 +106,7 @@ void World::make_calls() {
 }
 
 void World::make_weather() {
-    if (outage_) {
-        at(*outage_, [this] {
-            note("outage");
-            for (auto& [url, service] : services_) service->go_out();
-        });
-    }
-    at(calm_, [this] { calm_down(); });
+    plan_outage_and_calm();
     for (auto& [url, service] : services_) {
         if (chance(0.3)) at(span(storm_), [&service = *service] { service.restart(); });
         if (chance(0.25)) {
@@ -170,28 +121,11 @@ void World::make_weather() {
             clock_->set_wall(clock_->wall() + (chance(0.5) ? 1 : -1) * span(3h));
         });
     }
-    for (auto& user : users_) {
-        for (int i = 0; i < 4; ++i) at(span(storm_ + 20s), [this, &user] { look(user); });
-        if (chance(0.15))
-            at(span(storm_), [this, &user] {
-                if (!judging_) close(user);
-            });
-        if (chance(0.1))
-            at(span(storm_), [this, &user] {
-                if (!judging_) drop(user);
-            });
-    }
-    if (chance(0.05)) at(span(storm_), [this] { shut_down_ = true; });
-}
-
-void World::calm_down() {
-    note("calm");
-    faulty_->set_options({.seed = seed_});
-    for (auto& [url, service] : services_) service->calm();
+    plan_disturbances({.looks = 4, .closes = 0.15, .drops = 0.1});
 }
 
 void World::begin(UserCall& call) {
-    auto& user = users_[call.client];
+    auto& user = clients_[call.client];
     auto const& sampler = user.samplers[call.sampler];
     if (!sampler) {  // it was dropped
         --open_;
@@ -267,21 +201,14 @@ void World::end(UserCall& call, std::optional<Error> const& error) {
         return;
     }
     note("failed " + name + ' ' + error->what());
-    if (tells_a_secret(error->what()) || tells_a_secret(error->body())) {
-        problem("an error tells a secret");
-    }
-    for (auto const* lines : {&error->details().headers, &error->details().request_headers}) {
-        for (auto const& [line, value] : *lines) {
-            if (tells_a_secret(value)) problem("an error tells a secret in " + line);
-        }
-    }
+    check_secrets(*error);
     if (!explained(call, *error)) {
         problem("call " + name + " failed for no reason: " + error->what());
     }
 }
 
 bool World::explained(UserCall& call, Error const& error) {
-    auto const& user = users_[call.client];
+    auto const& user = clients_[call.client];
     std::string_view const text = error.what();
     if (error.kind() == ErrorKind::cancelled || error.kind() == ErrorKind::closed) {
         ++outcome_.cancelled;
@@ -326,7 +253,7 @@ bool World::explained(UserCall& call, Error const& error) {
 
 /// Whether a failure that passes had to end a call.
 bool World::gave_up_rightly(UserCall const& call, Error const& error) const {
-    auto const& user = users_[call.client];
+    auto const& user = clients_[call.client];
     auto const& config = call.config;
     auto const& nature = user.service->nature();
     if (config.retry_budget) return true;  // it pays for polls too, which are not counted here
@@ -341,15 +268,7 @@ bool World::gave_up_rightly(UserCall const& call, Error const& error) const {
     return nature.tokens || call.requests.requests() == *config.max_retries + 1;
 }
 
-void World::look(User& user) {
-    if (!user.client || ended_ || judging_) return;
-    count("looked");
-    ++open_;
-    (void)user.client->status().then_result([this, &user](Result<ServiceStatus> const& status) {
-        --open_;
-        if (!status) return problem("no status: " + std::string{status.error().what()});
-        check_status(user, *status);
-    });
+void World::look_further(User& user) {
     auto const& sampler = user.samplers[random_.next() % user.samplers.size()];
     if (!sampler || user.closed) return;
     ++open_;
@@ -364,22 +283,13 @@ void World::look(User& user) {
     (void)sampler->get_base_model().then_result([this](Result<std::string> const&) { --open_; });
 }
 
-void World::check_status(User const& user, ServiceStatus const& status) {
+void World::check_status(User& user, ServiceStatus const& status) {
+    constexpr std::array timed{Stage::backing_off, Stage::billing_pause, Stage::waiting_to_submit,
+                               Stage::waiting_to_poll, Stage::waiting_to_retry};
     std::map<Stage, std::int64_t> standing;
     for (auto const& each : status.pending) {
         ++standing[each.stage];
-        count("status: " + std::string{to_string(each.stage)});
-        auto const text = to_string(each);
-        if (to_string(each.stage) == "unknown") problem("a stage that has no name: " + text);
-        if (each.in_stage < 0s || each.age < each.in_stage) problem("odd times: " + text);
-        if (each.ends_in && *each.ends_in < 0s) problem("a wait that is over: " + text);
-        constexpr std::array timed{Stage::backing_off, Stage::billing_pause,
-                                   Stage::waiting_to_submit, Stage::waiting_to_poll,
-                                   Stage::waiting_to_retry};
-        bool const waits = std::ranges::find(timed, each.stage) != timed.end();
-        if (waits && !each.ends_in) problem("a wait without an end: " + text);
-        if (waits && each.why.empty()) problem("a wait without a reason: " + text);
-        if (tells_a_secret(text)) problem("a status tells a secret: " + text);
+        check_pending(each, timed);
     }
     auto const queued = [&](Stage stage, LimitStatus const& limit, char const* name) {
         if (standing[stage] != limit.waiting) {
@@ -393,68 +303,6 @@ void World::check_status(User const& user, ServiceStatus const& status) {
     if (status.count.free && *status.count.free < 0) problem("more submits than allowed");
     if (status.backoff.active && !user.gate->may.closed(now())) {
         problem("a backoff that nobody asked for");
-    }
-}
-
-void World::close(User& user) {
-    if (!user.client || user.closed || ended_) return;
-    note("close " + std::to_string(user.index_));
-    count("closed");
-    user.closed = true;
-    bool const finish = chance(0.4);
-    user.finishing = finish;
-    // Just before the close begins, which is put into the same queue.
-    clock_->post([&user] { user.closing = !user.finishing; });
-    (void)(finish ? user.client->close(CloseReason::success) : user.client->close());
-}
-
-void World::drop(User& user) {
-    if (ended_) return;
-    note("drop " + std::to_string(user.index_));
-    count("dropped");
-    user.dropped = true;
-    user.samplers.assign(user.samplers.size(), std::nullopt);
-    user.client.reset();
-}
-
-void World::shut_down() {
-    note("shutdown");
-    count("shut down");
-    ended_ = true;
-    runtime_->shutdown();
-    for (auto& call : calls_) {
-        if (!call.begun || call.ends > 0) continue;
-        auto const ended = call.watched.wait_for(0ms);
-        if (!ended) problem("call " + std::to_string(call.id) + " survived the shutdown");
-        if (ended && call.ends == 0) {
-            ++call.ends;  // its continuation was dropped with the loop
-            ++outcome_.cancelled;
-        }
-    }
-    for (auto& user : users_) {
-        if (user.recorder->open() > 0) problem("a request survived the shutdown");
-    }
-}
-
-void World::wind_up() {
-    judging_ = true;
-    if (outage_) calm_down();  // to close takes longer while nobody is reached
-    for (auto& user : users_) {
-        if (user.client && !user.closed && outcome_.problems.empty()) check_rest(user);
-    }
-    for (auto& user : users_) {
-        if (user.client) close(user);
-        user.samplers.clear();
-        user.client.reset();
-    }
-    auto const start = now();
-    while (now() - start < 8min && runtime_->poll(1min)) {
-    }
-    for (auto& user : users_) {
-        if (user.recorder->open() > 0) problem("requests were left open");
-        if (user.last_request && *user.last_request > start + 6min) {
-            problem("a client that is gone still makes requests");
-        }
     }
 }
 
@@ -496,15 +344,6 @@ void World::check_sampler(User& user, std::size_t index) {
         problem("sequence ids of " + *id + ": " + std::to_string(stats.next_sequence_id) +
                 " taken, " + std::to_string(sent) + " sent, " + std::to_string(given_up) +
                 " given up");
-    }
-}
-
-void World::report_hanging() {
-    problem(std::to_string(open_) + " calls were still open " +
-            std::to_string(std::chrono::duration_cast<std::chrono::minutes>(settling).count()) +
-            " minutes after the last fault");
-    for (auto& user : users_) {
-        if (user.client) note_pending(*user.client);
     }
 }
 

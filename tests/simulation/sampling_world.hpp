@@ -6,10 +6,11 @@
 #include <tinkxx/testing/manual_clock.hpp>
 
 #include "simulation/breaker_judge.hpp"
+#include "simulation/messages.hpp"
 #include "simulation/sampling_model.hpp"
 #include "simulation/sampling_recorder.hpp"
 #include "simulation/sampling_retries.hpp"
-#include "simulation/seeded_world.hpp"
+#include "simulation/service_world.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -26,14 +27,6 @@
 #include <vector>
 
 namespace tinkxx::simulation::sampling_world {
-
-inline constexpr std::string_view key_mark = "tml-secret-";
-inline constexpr std::string_view token_mark = "tokenhead.";
-
-inline bool tells_a_secret(std::string_view text) {
-    return text.find(key_mark) != std::string_view::npos ||
-           text.find(token_mark) != std::string_view::npos;
-}
 
 struct UserCall {
     int id{0};
@@ -123,34 +116,23 @@ struct CompletionPolls {
 class World;
 
 /// A service client, what it was told, and what it made of that.
-class User final : private Traffic {
+class User final : public WorldClient {
 public:
-    User(World& world, std::size_t index) : world_{world}, index_{index} {}
+    User(World& world, std::size_t index) : WorldClient{index}, world_{world} {}
 
     World& world_;
-    std::size_t const index_;
     std::string url{};
     std::string key{};
     ModelService* service{nullptr};
     Gates* gate{nullptr};
     DispatchLimits limits{};
-    std::shared_ptr<Recorder> recorder{};
-    std::optional<ServiceClient> client{};
     std::vector<std::optional<SamplingClient>> samplers{};
     /// Of each sampler.
     std::vector<RetryConfig> configs{};
     std::vector<BreakerJudge*> breakers{};
     std::deque<BudgetJudge> budgets{};
-    bool closed{false};     ///< `close` was called
-    bool closing{false};    ///< and has begun: nothing more but what is drained
-    bool finishing{false};  ///< it begins when the finish is answered
-    bool dropped{false};
-    std::optional<TimePoint> last_request{};
 
-    void connect(Scheduler& scheduler, std::shared_ptr<Transport> transport) {
-        Traffic& traffic = *this;
-        recorder = std::make_shared<Recorder>(scheduler, std::move(transport), traffic);
-    }
+    void let_go() { samplers.assign(samplers.size(), std::nullopt); }
     [[nodiscard]] std::int64_t byte_budget() const {
         if (limits.bytes) return *limits.bytes;
         auto const& nature = service->nature();
@@ -208,14 +190,18 @@ private:
     std::optional<TimePoint> token_came_{};
 };
 
-class World final : public SeededWorld {
+/// Within ten minutes all that is outstanding ends once the faults have: an unanswered request
+/// takes a minute, and so does the longest wait that a server may ask for; a few of them can follow
+/// each other, and calls that wait for a slot come one after the other.
+class World final : public ServiceWorld<User, UserCall> {
 public:
-    explicit World(std::uint64_t seed) : SeededWorld{seed} {
-        fake_->otherwise([this](testing::SentRequest const& sent) { return serve(sent); });
+    explicit World(std::uint64_t seed) : ServiceWorld{seed, std::chrono::minutes{10}} {
         faulty_ = std::make_shared<testing::FaultyTransport>(*clock_, fake_, draw_faults());
     }
+    ~World() override { end_runtime(); }
+    World(World const&) = delete;
+    World& operator=(World const&) = delete;
 
-    Outcome run();
     void on_attempt_retry(AttemptRetryEvent const& event) override;
 
     [[nodiscard]] UserCall& call(int id) { return calls_[static_cast<std::size_t>(id)]; }
@@ -228,12 +214,12 @@ public:
     }
 
 private:
+    void make() override;
     void make_users();
     void make_samplers(User& user);
     void make_calls();
     void make_weather();
-    /// All faults end.
-    void calm_down();
+    void calm_networks() override { faulty_->set_options({.seed = seed_}); }
     void begin(UserCall& call);
     void expect_refusal(UserCall& call);
     void check_answer(UserCall const& call, SampleResponse const& answer);
@@ -241,55 +227,18 @@ private:
     bool explained(UserCall& call, Error const& error);
     bool gave_up_rightly(UserCall const& call, Error const& error) const;
 
-    /// Asks a client what it is doing, and looks whether the answer can be true.
-    void look(User& user);
-    void check_status(User const& user, ServiceStatus const& status);
-    void close(User& user);
-    void drop(User& user);
-    void shut_down();
-
-    /// Everything is over: all must be given back, and a close must leave nothing.
-    void wind_up();
-    void check_rest(User& user);
+    void look_further(User& user) override;
+    void check_status(User& user, ServiceStatus const& status) override;
+    void check_rest(User& user) override;
     void check_sampler(User& user, std::size_t index);
-    void report_hanging();
-    std::optional<testing::Reply> serve(testing::SentRequest const& sent) {
-        auto const slash = sent.url.find('/', 7);
-        auto const found = services_.find(sent.url.substr(0, slash));
-        if (found == services_.end()) return testing::Reply{.status = 404};
-        return found->second->serve(sent);
-    }
-
-    void collect_complaints() {
-        for (auto& [url, service] : services_) {
-            for (auto& complaint : service->take_complaints()) problem(std::move(complaint));
-        }
-    }
+    void judge() override { count_faults(faulty_->counts()); }
 
     std::map<std::string, std::unique_ptr<ModelService>> services_{};
-    std::shared_ptr<testing::FakeTransport> fake_{
-        std::make_shared<testing::FakeTransport>(*clock_)};
     std::shared_ptr<testing::FaultyTransport> faulty_{};
     std::map<std::string, Gates> gates_{};
-    std::vector<std::unique_ptr<BreakerJudge>> breakers_{};
-    std::deque<UserCall> calls_{};
-    std::deque<User> users_{};
     std::vector<std::chrono::milliseconds> default_deadline_{};
-    // Ends before what its clients use.
-    std::optional<Runtime> runtime_{make_runtime()};
-    /// For so long users begin calls and faults happen.
-    nanoseconds storm_{0};
-    /// When nobody reaches the services any more, if that happens.
-    std::optional<nanoseconds> outage_{};
-    /// When all faults end.
-    nanoseconds calm_{0};
     /// Attempts that a circuit breaker refused, which were made again.
     std::int64_t refusals_{0};
-    int open_{0};
-    bool shut_down_{false};
-    bool ended_{false};
-    /// All calls are over; what users had still planned would only disturb.
-    bool judging_{false};
 };
 
 }  // namespace tinkxx::simulation::sampling_world

@@ -1,6 +1,10 @@
 // Runs simulated worlds by seed; prints the seeds that break a promise and what occurred.
 //
-//   tinkxx-sim [--world http|sampling|training|local] [--seeds N] [--start S] [--trace]
+//   tinkxx-sim [--world http|sampling|training|local] [--seeds N] [--start S]
+//   [--trace|--trace-hash]
+//
+// --trace-hash prints a hash of the trace for each seed: equal before and after a change that must
+// not alter what goes over the transport.
 #include "simulation/http_simulation.hpp"
 #ifdef TINKXX_SIMULATION_LOCAL
 #include "simulation/local_simulation.hpp"
@@ -30,7 +34,15 @@ struct Options {
     std::uint64_t start{1};
     std::string world{};  ///< empty: all
     bool trace{false};
+    bool trace_hash{false};
 };
+
+/// FNV-1a.
+std::uint64_t hash_of(std::string_view text) {
+    std::uint64_t hash = 0xcbf29ce484222325U;
+    for (char const c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    return hash;
+}
 
 /// Fewer seeds than this need not show everything.
 constexpr std::uint64_t enough_for_everything = 1000;
@@ -44,6 +56,9 @@ bool run(Kind const& kind, Options const& options) {
         calls += static_cast<std::uint64_t>(outcome.calls);
         for (auto const& [name, times] : outcome.occurred) occurred[name] += times;
         if (options.trace) std::cout << outcome.trace;
+        if (options.trace_hash) {
+            std::cout << kind.name << ' ' << seed << ' ' << hash_of(outcome.trace) << '\n';
+        }
         if (outcome.problems.empty()) continue;
         ++failing;
         std::cout << kind.name << " seed " << seed << ":\n";
@@ -69,6 +84,8 @@ int main(int argc, char** argv) {
         std::string const word = argv[i];
         if (word == "--trace") {
             options.trace = true;
+        } else if (word == "--trace-hash") {
+            options.trace_hash = true;
         } else if ((word == "--seeds" || word == "--start") && i + 1 < argc) {
             auto& value = word == "--seeds" ? options.seeds : options.start;
             value = std::strtoull(argv[++i], nullptr, 10);
@@ -76,7 +93,7 @@ int main(int argc, char** argv) {
             options.world = argv[++i];
         } else {
             std::cerr << "usage: tinkxx-sim [--world http|sampling|training|local] [--seeds N] "
-                         "[--start S] [--trace]\n";
+                         "[--start S] [--trace|--trace-hash]\n";
             return 2;
         }
     }

@@ -1,5 +1,6 @@
 #include "simulation/training_model.hpp"
 
+#include "simulation/messages.hpp"
 #include "simulation/sampling_model.hpp"
 
 #include <algorithm>
@@ -13,7 +14,6 @@ using namespace std::chrono_literals;
 using testing::Reply;
 using testing::SentRequest;
 
-constexpr std::string_view root = "/api/v1/";
 /// Sorts behind everything that has a number.
 constexpr std::int64_t without_number = std::int64_t{1} << 40U;
 
@@ -91,18 +91,14 @@ TrainingNature TrainingService::draw_nature(service::Random& random) {
 
 TrainingService::TrainingService(std::string name, std::uint64_t seed, testing::ManualClock& clock,
                                  testing::FakeTransport& transport, Tally& tally)
-    : name_{std::move(name)},
-      clock_{clock},
+    : MoodyService{std::move(name), seed, clock, tally, {.probability = 0.03, .most_pieces = 4}},
       transport_{transport},
-      tally_{tally},
-      random_{seed},
-      nature_{draw_nature(random_)},
-      storm_{random_.unit()} {}
+      nature_{draw_nature(random_)} {
+    storm_ = random_.unit();
+}
 
 void TrainingService::calm() {
-    calm_ = true;
-    blocked_ = false;
-    outage_.end();
+    MoodyService::calm();
     nature_.longest_job = std::min<std::chrono::nanoseconds>(nature_.longest_job, 2s);
     nature_.hold = std::min<std::chrono::nanoseconds>(nature_.hold, 20s);
 }
@@ -134,39 +130,12 @@ void TrainingService::restart(bool loses) {
     }
 }
 
-void TrainingService::block_billing(bool on) { blocked_ = on && !calm_; }
-
-void TrainingService::go_out() {
-    if (calm_) return;
-    count("outage");
-    outage_.begin(random_);
-}
-
 void TrainingService::taken_for_old() { nature_.waits_for_numbers = false; }
 
 void TrainingService::call_over(std::string const& mark, bool fell_over) {
     over_.insert(mark);
     if (fell_over) over_by_fall_.insert(mark);
     for (auto const& [model, worker] : workers_) look_for_work(model);
-}
-
-Reply TrainingService::reply(std::string body, int status) {
-    Reply made;
-    made.status = status;
-    made.headers = {{"Content-Type", "application/json"}};
-    made.body = std::move(body);
-    made.delay = span(calm_ ? 50ms : 500ms);
-    if (!calm_ && chance(0.03)) {
-        count("trickle");
-        made.pieces = 1 + random_.next() % 4;
-        made.piece_delay = span(2s);
-    }
-    return made;
-}
-
-std::chrono::nanoseconds TrainingService::span(std::chrono::nanoseconds most) {
-    auto const bound = static_cast<std::uint64_t>(std::max<std::int64_t>(most.count(), 1));
-    return std::chrono::nanoseconds{static_cast<std::int64_t>(random_.next() % bound)};
 }
 
 TrainingService::Answer TrainingService::serve(SentRequest const& request) {
@@ -193,10 +162,7 @@ TrainingService::Answer TrainingService::serve(SentRequest const& request) {
     if (path == "client/dynamic_config") {
         return nature_.has_config ? reply("{}") : reply(R"({"detail":"Not Found"})", 404);
     }
-    if (path == "create_session") {
-        return reply(R"({"session_id":")" + name_ + "-" + std::to_string(sessions_++) +
-                     R"(","type":"create_session"})");
-    }
+    if (path == "create_session") return new_session();
     if (path == "create_sampling_session") return sampling_session(request);
     if (path == "weights_info") return weights_info(request);
     if (path == "get_info") {

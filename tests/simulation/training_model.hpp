@@ -3,10 +3,8 @@
 #include <tinkxx/testing/fake_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "service/common/random.hpp"
 #include "simulation/alarm.hpp"
-#include "simulation/outage.hpp"
-#include "simulation/outcome.hpp"
+#include "simulation/moody_service.hpp"
 #include "simulation/training_wire.hpp"
 
 #include <chrono>
@@ -75,26 +73,19 @@ struct TrainedModel {
     std::vector<Applied> log{};
 };
 
-/// A Tinker service that trains, in memory and with moods. Requests of a model are carried out in
+/// A service that trains. Requests of a model are carried out in
 /// the order of their numbers. Most services wait for a number that has not come, for ever; others
 /// do so only with a chunk that is not its call's first. It complains of a request that has waited
 /// for a second: nobody submits one before those below it have come.
-/// What it answers depends on the seed and on what it was asked before; time passes only by the
-/// clock. Loop thread only; outlives its transport's calls.
-class TrainingService {
+class TrainingService final : public MoodyService {
 public:
     TrainingService(std::string name, std::uint64_t seed, testing::ManualClock& clock,
                     testing::FakeTransport& transport, Tally& tally);
 
-    [[nodiscard]] std::optional<testing::Reply> serve(testing::SentRequest const& request);
-
-    /// No further moods: whatever is asked from now on is answered well and soon.
-    void calm();
+    [[nodiscard]] std::optional<testing::Reply> serve(testing::SentRequest const& request) override;
+    void calm() override;
     /// What is not done is lost, or begun anew; what is done stays.
     void restart(bool loses);
-    void block_billing(bool on);
-    /// Nobody reaches it from now on, until it is calm.
-    void go_out();
     /// A client sends a pass as JSON, whether it arrives or not: it leaves doubtful steps alone
     /// from then on (C-59), and their numbers.
     void taken_for_old();
@@ -106,15 +97,8 @@ public:
     [[nodiscard]] std::map<std::string, TrainedModel> const& models() const noexcept {
         return models_;
     }
-    /// What a client did that no client may do.
-    [[nodiscard]] std::vector<std::string> take_complaints() {
-        return std::exchange(complaints_, {});
-    }
 
 private:
-    using Reply = testing::Reply;
-    using Answer = std::optional<Reply>;
-
     struct Held {
         Call call{};
         bool protobuf{false};
@@ -182,22 +166,8 @@ private:
     Reply not_yet(Job const& job);
     Reply lost(std::string const& id);
 
-    Reply reply(std::string body, int status = 200);
-    std::chrono::nanoseconds span(std::chrono::nanoseconds most);
-    bool chance(double probability) { return random_.unit() < probability; }
-    void count(std::string_view what) { ++tally_["service: " + std::string{what}]; }
-
-    std::string const name_;
-    testing::ManualClock& clock_;
     testing::FakeTransport& transport_;
-    Tally& tally_;
-    service::Random random_;
     TrainingNature nature_;
-    double storm_;
-    bool calm_{false};
-    bool blocked_{false};
-    Outage outage_{};
-    int sessions_{0};
     std::int64_t arrivals_{0};
     std::map<std::string, TrainedModel> models_{};
     std::map<std::string, Worker> workers_{};
@@ -209,7 +179,6 @@ private:
     /// Requests that a mood answered: the network may bring them twice.
     std::set<std::string> spoilt_{};
     std::deque<Alarm> watches_{};
-    std::vector<std::string> complaints_{};
 };
 
 }  // namespace tinkxx::simulation

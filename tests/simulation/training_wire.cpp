@@ -1,6 +1,7 @@
 #include "simulation/training_wire.hpp"
 
-#include "base/entropy.hpp"
+#include "base/common/entropy.hpp"
+#include "simulation/messages.hpp"
 
 #include <zstd.h>
 #include <boost/json/parse.hpp>
@@ -324,20 +325,6 @@ TrainRequest read_json(TrainKind kind, json::object const& body) {
 }
 
 // Writing ----------------------------------------------------------------------------------------
-
-void append_varint(std::string& out, std::uint64_t value) {
-    while (value >= 0x80U) {
-        out += static_cast<char>((value & 0x7fU) | 0x80U);
-        value >>= 7U;
-    }
-    out += static_cast<char>(value);
-}
-
-void append_bytes(std::string& out, unsigned field, std::string_view bytes) {
-    append_varint(out, (field << 3U) | 2U);
-    append_varint(out, bytes.size());
-    out += bytes;
-}
 
 template <class T>
 void append_packed(std::string& out, T value) {

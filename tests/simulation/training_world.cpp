@@ -9,42 +9,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// See `training_simulation.hpp`.
-constexpr auto settling = 15min;
 /// For so long a submit is repeated (R-RETRY-80).
 constexpr auto submit_budget = 300s;
-/// Longer than that.
-constexpr auto shortest_outage = 6min;
 
 }  // namespace
 
-Outcome World::run() {
-    calm_ = storm_ = chance(0.1) ? 15min : 10s + span(170s);
-    if (chance(0.1)) {
-        outage_ = span(storm_);
-        calm_ = std::max<nanoseconds>(storm_, *outage_ + shortest_outage + span(6min));
-    }
-    breakers_ = draw_breakers(*clock_, random_, [this](std::string what) { problem(what); });
+void World::make() {
     make_clients();
     make_scripts();
     make_weather();
-    auto const start = clock_->now();
-    while (open_ > 0 && !ended_) {
-        runtime_->poll(1h);
-        if (std::exchange(shut_down_, false)) shut_down();
-        if (clock_->now() - start > calm_ + settling) {
-            report_hanging();
-            break;
-        }
-    }
-    if (!ended_) wind_up();
-    for (auto const& call : calls_) {
-        if (call.ends != (call.begun ? 1 : 0)) {
-            problem("call " + call.mark + " ended " + std::to_string(call.ends) + " times");
-        }
-    }
-    for (auto& [url, endpoint] : endpoints_) judge(endpoint);
-    return std::move(outcome_);
 }
 
 UserCall* World::call_of(Exchange const& exchange) {
@@ -78,6 +51,7 @@ Endpoint& World::make_endpoint(std::string const& url, std::uint64_t seed) {
     endpoint.network =
         std::make_shared<testing::FaultyTransport>(*clock_, fake_, faults_for(nature));
     endpoint.known_old = !nature.has_config;
+    serve_at(url, *endpoint.service);
     return endpoint;
 }
 
@@ -88,21 +62,12 @@ void World::make_clients() {
         auto& client = clients_.emplace_back(*this, i);
         auto const url = "http://service-" + (same_url ? "0" : std::to_string(i));
         client.endpoint = &make_endpoint(url, seed_ * 2 + i);
-        client.connect(*clock_);
+        client.connect(*clock_, client.endpoint->network);
         auto& options = client.options;
-        options.base_url = url;
-        options.api_key = std::string{key_mark} + "0";
-        options.transport = client.recorder;
-        options.runtime = *runtime_;
+        options = client_options(url, std::string{key_mark} + "0", client);
         options.telemetry = chance(0.3);
         options.max_retries = chance(0.2) ? 2 : 10;
-        options.observers = {as_observer()};
         options.log_level = chance(0.3) ? LogLevel::debug : LogLevel::warning;
-        options.log = [this](LogLevel, std::string_view line) {
-            if (tells_a_secret(line)) {
-                problem("a log line tells a secret: " + std::string{line});
-            }
-        };
         options.otel_propagate = true;
         options.trace_propagator = [this] {
             Headers lines;
@@ -141,13 +106,7 @@ void World::make_scripts() {
 }
 
 void World::make_weather() {
-    if (outage_) {
-        at(*outage_, [this] {
-            note("outage");
-            for (auto& [url, endpoint] : endpoints_) endpoint.service->go_out();
-        });
-    }
-    at(calm_, [this] { calm_down(); });
+    plan_outage_and_calm();
     for (auto& [url, endpoint] : endpoints_) {
         auto& service = *endpoint.service;
         if (chance(0.35)) {
@@ -162,28 +121,11 @@ void World::make_weather() {
             at(from + span(60s), [&service] { service.block_billing(false); });
         }
     }
-    for (auto& client : clients_) {
-        for (int i = 0; i < 6; ++i) at(span(storm_ + 20s), [this, &client] { look(client); });
-        if (chance(0.1)) {
-            at(span(storm_), [this, &client] {
-                if (!judging_) close(client);
-            });
-        }
-        if (chance(0.08)) {
-            at(span(storm_), [this, &client] {
-                if (!judging_) drop(client);
-            });
-        }
-    }
-    if (chance(0.05)) at(span(storm_), [this] { shut_down_ = true; });
+    plan_disturbances({.looks = 6, .closes = 0.1, .drops = 0.08});
 }
 
-void World::calm_down() {
-    note("calm");
-    for (auto& [url, endpoint] : endpoints_) {
-        endpoint.network->set_options({.seed = seed_});
-        endpoint.service->calm();
-    }
+void World::calm_networks() {
+    for (auto& [url, endpoint] : endpoints_) endpoint.network->set_options({.seed = seed_});
 }
 
 // How calls end -----------------------------------------------------------------------------------
@@ -207,9 +149,7 @@ void World::end(UserCall& call, std::optional<Error> const& error) {
         ++outcome_.succeeded;
     } else {
         note("failed " + call.mark + ' ' + error->what());
-        if (tells_a_secret(error->what()) || tells_a_secret(error->body())) {
-            problem("an error tells a secret");
-        }
+        check_secrets(*error);
         if (!explained(call, *error)) {
             problem("call " + call.mark + " failed for no reason: " + error->what());
         }
@@ -299,32 +239,14 @@ bool World::explained(UserCall const& call, Error const& error) {
 
 // What clients say about themselves ---------------------------------------------------------------
 
-void World::look(Client& client) {
-    if (!client.client || ended_ || judging_) return;
-    count("looked");
-    ++open_;
-    (void)client.client->status().then_result([this, &client](Result<ServiceStatus> const& status) {
-        --open_;
-        if (!status) return problem("no status: " + std::string{status.error().what()});
-        check_status(client, *status);
-    });
-}
-
-void World::check_status(Client const& client, ServiceStatus const& status) {
+void World::check_status(Client& client, ServiceStatus const& status) {
+    constexpr std::array timed{Stage::billing_pause, Stage::waiting_to_submit,
+                               Stage::waiting_to_poll};
     std::int64_t waiting_for_bytes = 0;
     for (auto const& each : status.pending) {
-        count("status: " + std::string{to_string(each.stage)});
-        auto const text = to_string(each);
         if (each.stage == Stage::waiting_for_bytes) ++waiting_for_bytes;
-        if (to_string(each.stage) == "unknown") problem("a stage that has no name: " + text);
-        if (each.in_stage < 0s || each.age < each.in_stage) problem("odd times: " + text);
-        if (each.ends_in && *each.ends_in < 0s) problem("a wait that is over: " + text);
+        auto const text = check_pending(each, timed);
         if (each.why.empty()) problem("pending without a reason: " + text);
-        constexpr std::array timed{Stage::billing_pause, Stage::waiting_to_submit,
-                                   Stage::waiting_to_poll};
-        bool const waits = std::ranges::find(timed, each.stage) != timed.end();
-        if (waits && !each.ends_in) problem("a wait without an end: " + text);
-        if (tells_a_secret(text)) problem("a status tells a secret: " + text);
     }
     // Chunks of one call can wait together.
     if (waiting_for_bytes > status.training_bytes.waiting + status.bytes.waiting) {
@@ -349,67 +271,6 @@ void World::check_status(Client const& client, ServiceStatus const& status) {
     });
 }
 
-void World::close(Client& client) {
-    if (!client.client || client.closed || ended_) return;
-    note("close " + std::to_string(client.index_));
-    count("closed");
-    client.closed = true;
-    client.finishing = chance(0.4);
-    // Just before the close begins, which is put into the same queue.
-    clock_->post([&client] { client.closing = !client.finishing; });
-    (void)(client.finishing ? client.client->close(CloseReason::success) : client.client->close());
-}
-
-void World::drop(Client& client) {
-    if (ended_) return;
-    note("drop " + std::to_string(client.index_));
-    count("dropped");
-    client.models.clear();
-    client.client.reset();
-}
-
-void World::shut_down() {
-    note("shutdown");
-    count("shut down");
-    ended_ = true;
-    runtime_->shutdown();
-    for (auto& call : calls_) {
-        if (call.ends > 0) continue;
-        auto const ended = call.watched.wait_for(0ms);
-        if (!ended) problem("call " + call.mark + " survived the shutdown");
-        if (ended && call.ends == 0) {
-            ++call.ends;  // its continuation was dropped with the loop
-            ++outcome_.cancelled;
-            call.over = now();
-        }
-    }
-    for (auto& client : clients_) {
-        if (client.recorder->open() > 0) problem("a request survived the shutdown");
-    }
-}
-
-void World::wind_up() {
-    judging_ = true;
-    if (outage_) calm_down();  // to close takes longer while nobody is reached
-    for (auto& client : clients_) {
-        if (client.client && !client.closed && outcome_.problems.empty()) check_rest(client);
-    }
-    for (auto& client : clients_) {
-        if (client.client) close(client);
-        client.models.clear();
-        client.client.reset();
-    }
-    auto const start = now();
-    while (now() - start < 8min && runtime_->poll(1min)) {
-    }
-    for (auto& client : clients_) {
-        if (client.recorder->open() > 0) problem("requests were left open");
-        if (client.last_request && *client.last_request > start + 6min) {
-            problem("a client that is gone still makes requests");
-        }
-    }
-}
-
 void World::check_rest(Client& client) {
     auto const status = client.client->status().get();
     check_nothing_pending(status);
@@ -419,13 +280,8 @@ void World::check_rest(Client& client) {
     check_back(status.count, 400, "samples");
 }
 
-void World::report_hanging() {
-    problem(std::to_string(open_) + " calls were still open " +
-            std::to_string(std::chrono::duration_cast<std::chrono::minutes>(settling).count()) +
-            " minutes after the last fault");
-    for (auto& client : clients_) {
-        if (client.client) note_pending(*client.client);
-    }
+void World::judge() {
+    for (auto& [url, endpoint] : endpoints_) judge(endpoint);
 }
 
 void World::judge(Endpoint& endpoint) {
@@ -439,7 +295,6 @@ void World::judge(Endpoint& endpoint) {
         judge->verify(found->second, endpoint.service->nature().steps_have_metrics);
         judge->verify_numbers();
     }
-    for (auto& complaint : endpoint.service->take_complaints()) problem(std::move(complaint));
     count_faults(endpoint.network->counts());
 }
 

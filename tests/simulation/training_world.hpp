@@ -8,7 +8,7 @@
 #include "simulation/breaker_judge.hpp"
 #include "simulation/sampling_model.hpp"
 #include "simulation/sampling_recorder.hpp"
-#include "simulation/seeded_world.hpp"
+#include "simulation/service_world.hpp"
 #include "simulation/training_judge.hpp"
 #include "simulation/training_model.hpp"
 
@@ -29,12 +29,6 @@
 namespace tinkxx::simulation::training_world {
 
 using What = TrainCall::What;
-
-inline constexpr std::string_view key_mark = "tml-secret-";
-
-inline bool tells_a_secret(std::string_view text) {
-    return text.find(key_mark) != std::string_view::npos;
-}
 
 struct Script;
 
@@ -85,26 +79,16 @@ struct Polls {
 class World;
 
 /// A service client, and what it says over the wire.
-class Client final : private Traffic {
+class Client final : public WorldClient {
 public:
-    Client(World& world, std::size_t index) : world_{world}, index_{index} {}
+    Client(World& world, std::size_t index) : WorldClient{index}, world_{world} {}
 
     World& world_;
-    std::size_t const index_;
     Endpoint* endpoint{nullptr};
     ClientOptions options{};
-    std::shared_ptr<Recorder> recorder{};
-    std::optional<ServiceClient> client{};
     std::deque<Model> models{};
-    bool closed{false};     ///< `close` was called
-    bool closing{false};    ///< and has begun: nothing more but what is drained
-    bool finishing{false};  ///< it begins when the finish is answered
-    std::optional<TimePoint> last_request{};
 
-    void connect(Scheduler& scheduler) {
-        Traffic& traffic = *this;
-        recorder = std::make_shared<Recorder>(scheduler, endpoint->network, traffic);
-    }
+    void let_go() { models.clear(); }
     [[nodiscard]] TrainingNature const& nature() const { return endpoint->service->nature(); }
     [[nodiscard]] std::int64_t chunk_items() const {
         return options.chunks.items.value_or(nature().chunk_items.value_or(1024));
@@ -147,18 +131,15 @@ private:
     std::multiset<std::int64_t> open_bytes_{};
 };
 
-class World final : public SeededWorld {
+/// Within fifteen minutes all that is outstanding ends once the faults have: a submit is repeated
+/// for five, and calls of one model come one after the other.
+class World final : public ServiceWorld<Client, UserCall> {
 public:
-    explicit World(std::uint64_t seed) : SeededWorld{seed} {
-        fake_->otherwise([this](testing::SentRequest const& sent) { return serve(sent); });
-    }
-    /// What still hangs, if a promise was broken, ends before those who watch it: their options
-    /// keep the runtime.
-    ~World() override { runtime_->shutdown(); }
+    explicit World(std::uint64_t seed) : ServiceWorld{seed, std::chrono::minutes{15}} {}
+    ~World() override { end_runtime(); }
     World(World const&) = delete;
     World& operator=(World const&) = delete;
 
-    Outcome run();
     using SeededWorld::at;
     [[nodiscard]] UserCall* call_of(Exchange const& exchange);
     TrainJudge& judge_of(Endpoint& endpoint, std::string const& model);
@@ -174,11 +155,11 @@ private:
     }
 
     Endpoint& make_endpoint(std::string const& url, std::uint64_t seed);
+    void make() override;
     void make_clients();
     void make_scripts();
     void make_weather();
-    /// All faults end.
-    void calm_down();
+    void calm_networks() override;
 
     // What users do ------------------------------------------------------------------------------
 
@@ -226,46 +207,15 @@ private:
 
     // What clients say about themselves ----------------------------------------------------------
 
-    void look(Client& client);
-    void check_status(Client const& client, ServiceStatus const& status);
-    void close(Client& client);
-    void drop(Client& client);
-    void shut_down();
-
-    /// Everything is over: all must be given back, and a close must leave nothing.
-    void wind_up();
-    void check_rest(Client& client);
-    void report_hanging();
+    void check_status(Client& client, ServiceStatus const& status) override;
+    void check_rest(Client& client) override;
+    void judge() override;
     void judge(Endpoint& endpoint);
-    std::optional<testing::Reply> serve(testing::SentRequest const& sent) {
-        auto const slash = sent.url.find('/', 7);
-        auto const found = endpoints_.find(sent.url.substr(0, slash));
-        if (found == endpoints_.end()) return testing::Reply{.status = 404};
-        return found->second.service->serve(sent);
-    }
 
-    std::shared_ptr<testing::FakeTransport> fake_{
-        std::make_shared<testing::FakeTransport>(*clock_)};
     std::map<std::string, Endpoint> endpoints_{};
-    std::deque<UserCall> calls_{};
     std::map<std::string, UserCall*, std::less<>> marks_{};
     std::string mark_{};
     std::deque<Script> scripts_{};
-    std::deque<Client> clients_{};
-    // Ends before what its clients use.
-    std::optional<Runtime> runtime_{make_runtime()};
-    std::vector<std::unique_ptr<BreakerJudge>> breakers_{};
-    /// For so long users are disturbed by what they and others do.
-    nanoseconds storm_{0};
-    /// When nobody reaches the services any more, if that happens.
-    std::optional<nanoseconds> outage_{};
-    /// When all faults end.
-    nanoseconds calm_{0};
-    int open_{0};
-    bool shut_down_{false};
-    bool ended_{false};
-    /// All calls are over; what users had still planned would only disturb.
-    bool judging_{false};
 };
 
 }  // namespace tinkxx::simulation::training_world

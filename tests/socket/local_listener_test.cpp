@@ -1,5 +1,5 @@
 // The listener of the local server over real sockets, on a loop that the test turns itself.
-#include "base/event_loop.hpp"
+#include "base/loop/event_loop.hpp"
 #include "local/listen/listener.hpp"
 #include "support/sockets.hpp"
 #include "support/wired_connection.hpp"

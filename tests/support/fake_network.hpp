@@ -4,7 +4,7 @@
 #include "net/stream/stream.hpp"
 #include "net/transport/net_transport.hpp"
 
-#include "base/event_loop.hpp"
+#include "base/loop/event_loop.hpp"
 
 #include <tinkxx/transport.hpp>
 

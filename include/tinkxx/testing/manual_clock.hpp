@@ -68,6 +68,7 @@ public:
     void post(Task task) override;
     /// Whether the calling thread is inside `advance`, `run_ready` or `turn`.
     bool on_loop() const noexcept override;
+    bool turned_elsewhere() const noexcept override;
     /// With `auto_advance`, `limit` is virtual time. Without it, time stands still, and `limit` is
     /// the real time to wait for a `post` from another thread.
     bool turn(std::chrono::nanoseconds limit) override;

@@ -5,7 +5,7 @@
 //                    [--from FOLDER --done N]           those after the first N, which wrote FOLDER
 //   tiny_model check [--model FOLDER] [--threads N]     measures a folder; fails if it falls short
 
-#include "engine/kernels/isa.hpp"
+#include "engine/kernels/isa/isa.hpp"
 #include "engine/model/model.hpp"
 
 #include "lessons.hpp"

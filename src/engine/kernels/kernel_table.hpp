@@ -2,7 +2,7 @@
 
 #include "engine/kernels/attention.hpp"
 #include "engine/kernels/elementwise.hpp"
-#include "engine/kernels/isa.hpp"
+#include "engine/kernels/isa/isa.hpp"
 #include "engine/kernels/types.hpp"
 
 #include <cstddef>

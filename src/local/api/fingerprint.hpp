@@ -2,7 +2,7 @@
 
 #include <tinkxx/types/datum.hpp>
 
-#include "base/entropy.hpp"
+#include "base/common/entropy.hpp"
 
 #include <cstdint>
 #include <cstring>

@@ -1,5 +1,6 @@
 #include "local/checkpoints/checkpoints.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 #include "local/api/listing.hpp"
 #include "local/api/times.hpp"
@@ -208,6 +209,7 @@ struct Checkpoints::Keeping {
 
 void Checkpoints::keep(CheckpointRow const& row, std::string_view event, std::vector<Change> more,
                        Store::Written done) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     auto const keeping = std::make_shared<Keeping>(Keeping{
         .row = row, .event = std::string{event}, .more = std::move(more), .done = std::move(done)});
     // The row lies beside the files too, so that a checkpoint can be adopted by another database.
@@ -273,6 +275,7 @@ void Checkpoints::undo_keeping(std::shared_ptr<Keeping> const& keeping, Result<v
 
 void Checkpoints::forget(std::shared_ptr<Answer> const& answer, TinkerPath const& path,
                          std::string_view event, Turns::Held turn) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     auto const folder = checkpoints_.at(path).folder;
     // Should the server end before the folder is gone, the next one knows that it may go.
     std::vector<Change> changes{{Table::checkpoint, path.text(), std::nullopt},

@@ -1,5 +1,6 @@
 #include "local/checkpoints/copies.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 
 #include <utility>
@@ -36,6 +37,7 @@ MaybeRefused Copies::copy_weights(Ask& ask) {
 }
 
 MaybeRefused Copies::make(Ask& ask, ws::CopyWeights const& request) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     std::string const key{ask.header("X-Idempotency-Key")};
     auto const* const known = key.empty() ? nullptr : uses_.checkpoints.copy_of(key);
     if (known != nullptr) {

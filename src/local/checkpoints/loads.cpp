@@ -1,5 +1,6 @@
 #include "local/checkpoints/loads.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 #include "local/training/data.hpp"
 
@@ -59,6 +60,7 @@ MaybeRefused Loads::into_model(Ask& ask, ws::LoadWeights const& request, Fingerp
 }
 
 MaybeRefused Loads::begin(ws::LoadWeights const& request, std::string const& request_id) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     auto const& model_id = *request.model_id;
     auto const found = uses_.checkpoints.find("load_weights", request.path);
     if (!found) return found.refused();

@@ -1,5 +1,6 @@
 #include "local/checkpoints/runs.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 #include "local/api/listing.hpp"
 #include "local/api/times.hpp"
@@ -34,6 +35,7 @@ MaybeRefused Runs::check_new(std::string_view operation, std::string const& sess
 }
 
 void Runs::add(RunRow row) {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     auto const id = row.id;
     runs_[id] = std::move(row);
 }
@@ -44,6 +46,7 @@ void Runs::erase(std::string const& id) {
 }
 
 void Runs::touch(std::string const& id) {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     runs_.at(id).last_request = services_.scheduler.wall();
     touched_.insert(id);
 }

@@ -1,5 +1,6 @@
 #include "local/checkpoints/saves.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 
 #include <optional>
@@ -65,6 +66,7 @@ MaybeRefused Saves::read(Ask& ask, Kind kind) {
 }
 
 MaybeRefused Saves::submit(Ask& ask, Kind kind, ws::Save request) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     auto const job = std::make_shared<Save>(Save{.request = std::move(request), .kind = kind});
     // What is wrong with it is told by its result, so that its number counts.
     job->refused = check(*job);

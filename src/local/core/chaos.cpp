@@ -1,6 +1,6 @@
 #include "local/core/chaos.hpp"
 
-#include "base/entropy.hpp"
+#include "base/common/entropy.hpp"
 
 #include <array>
 #include <charconv>

@@ -1,6 +1,7 @@
 #include "local/core/core.hpp"
 
-#include "base/entropy.hpp"
+#include "base/common/entropy.hpp"
+#include "base/loop/loop_rule.hpp"
 #include "local/core/routes.hpp"
 #include "local/store/files.hpp"
 
@@ -199,6 +200,7 @@ private:
 };
 
 void Core::start() {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     auto const& options = services_.options;
     start_results();
     bool const by_loop = options.compute == Compute::loop;
@@ -342,6 +344,7 @@ private:
 };
 
 void Core::handle(ServerRequest request, std::shared_ptr<Answer> answer) {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     auto const question = request.target.find('?');
     auto const path = std::string_view{request.target}.substr(0, question);
     auto const match = match_route(request.method, path);
@@ -435,6 +438,7 @@ private:
 };
 
 void Core::stop(std::chrono::nanoseconds limit, Task done) {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     auto& scheduler = services_.scheduler;
     services_.stopping = true;
     stopping_timer_ = std::make_unique<Stopping>(*this, scheduler.now() + limit, std::move(done));

@@ -1,5 +1,7 @@
 #include "local/core/services.hpp"
 
+#include "base/loop/loop_rule.hpp"
+
 #include <array>
 #include <utility>
 
@@ -69,6 +71,7 @@ MaybeRefused Services::check_accepting(std::string_view operation) const {
 
 void Services::commit(std::shared_ptr<Answer> const& answer, std::string_view operation,
                       std::vector<Change> changes, tinkxx::detail::UniqueFunction<void()> written) {
+    TINKXX_ASSERT_LOOP(scheduler);
     store->write(std::move(changes),
                  [answer, what = std::string{operation},
                   written = std::move(written)](Result<void> const& outcome) mutable {

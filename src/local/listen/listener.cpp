@@ -1,6 +1,7 @@
 #include "local/listen/listener.hpp"
 
-#include "base/event_loop.hpp"
+#include "base/loop/event_loop.hpp"
+#include "base/loop/loop_rule.hpp"
 
 #include <tinkxx/error.hpp>
 
@@ -14,6 +15,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <iterator>
+#include <list>
 #include <system_error>
 #include <utility>
 
@@ -193,7 +196,7 @@ class Listener::Peer final : private base::SocketWatch,
                              private base::TurnEnd,
                              private ServerConnection::Carrier {
 public:
-    base::ListLinks<Peer> links{};
+    using List = std::list<Peer>;
 
     Peer(Listener& listener, int socket)
         : listener_{listener}, socket_{socket}, connection_{listener.share_, *this} {
@@ -208,6 +211,8 @@ public:
     }
 
     [[nodiscard]] ServerConnection& connection() noexcept { return connection_; }
+
+    List::iterator place{};  ///< among the others
 
 private:
     void on_change() override { listener_.loop_.at_turn_end(*this); }
@@ -302,7 +307,7 @@ private:
 };
 
 struct Listener::Peers {
-    base::IntrusiveList<Peer, &Peer::links> list{};
+    Peer::List list{};
 };
 
 // --- the listener -------------------------------------------------------------------------------
@@ -317,9 +322,10 @@ private:
     void on_time() override {
         // Those that stay were told to end, and did not. With the last of them this is gone too.
         auto& listener = listener_;
-        while (auto* const peer = listener.peers_->list.front()) {
-            peer->connection().lost();
-            listener.remove(*peer);
+        for (auto left = listener.peers_->list.size(); left > 0; --left) {
+            auto& peer = listener.peers_->list.front();
+            peer.connection().lost();
+            listener.remove(peer);
         }
     }
     Listener& listener_;
@@ -346,9 +352,10 @@ Listener::Listener(base::EventLoop& loop, Handler& handler, BoundSockets sockets
 Listener::~Listener() {
     ports_.clear();
     stopped_.clear();
-    while (auto* const peer = peers_->list.front()) {
-        peer->connection().lost();
-        remove(*peer);
+    while (!peers_->list.empty()) {
+        auto& peer = peers_->list.front();
+        peer.connection().lost();
+        remove(peer);
     }
 }
 
@@ -385,8 +392,8 @@ void Listener::admit(int socket) {
         ::close(socket);
         return;
     }
-    auto& peer = *new Peer{*this, socket};
-    peers_->list.push_back(peer);
+    auto& peer = peers_->list.emplace_back(*this, socket);
+    peer.place = std::prev(peers_->list.end());
     if (!too_many) return;
     peer.connection().refuse({.status = 503,
                               .detail = "This server has " +
@@ -395,8 +402,7 @@ void Listener::admit(int socket) {
 }
 
 void Listener::remove(Peer& peer) noexcept {
-    peers_->list.erase(peer);
-    delete &peer;
+    peers_->list.erase(peer.place);
     if (stopping_ && peers_->list.empty()) {
         deadline_.reset();
         for (auto& done : std::exchange(stopped_, {})) loop_.post(std::move(done));
@@ -404,6 +410,7 @@ void Listener::remove(Peer& peer) noexcept {
 }
 
 void Listener::stop(TimePoint deadline, Task done) {
+    TINKXX_ASSERT_LOOP(loop_);
     ports_.clear();
     bool const again = std::exchange(stopping_, true);
     if (peers_->list.empty()) return loop_.post(std::move(done));
@@ -413,9 +420,7 @@ void Listener::stop(TimePoint deadline, Task done) {
         if (deadline < ends_) deadline_ = std::make_unique<Deadline>(*this, ends_ = deadline);
         return;
     }
-    for (auto* peer = peers_->list.front(); peer != nullptr; peer = peer->links.next) {
-        peer->connection().retire();
-    }
+    for (auto& peer : peers_->list) peer.connection().retire();
     deadline_ = std::make_unique<Deadline>(*this, ends_ = deadline);
 }
 

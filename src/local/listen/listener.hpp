@@ -1,7 +1,7 @@
 #pragma once
 
-#include "base/intrusive_list.hpp"
-#include "base/socket_events.hpp"
+#include "base/common/intrusive_list.hpp"
+#include "base/loop/socket_events.hpp"
 #include "local/listen/connection.hpp"
 
 #include <tinkxx/result.hpp>

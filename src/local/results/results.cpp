@@ -1,5 +1,6 @@
 #include "local/results/results.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "local/api/sending.hpp"
 #include "local/api/times.hpp"
 #include "wire/json/json.hpp"
@@ -132,6 +133,7 @@ RequestRow Results::row_of(PendingResult const& result, WallTime at) {
 }
 
 void Results::add(std::string id, Form form, std::string owner) {
+    TINKXX_ASSERT_LOOP(scheduler_);
     auto& result = results_[id];
     result = {.id = std::move(id), .form = form, .owner = std::move(owner)};
     ++pending_;
@@ -190,6 +192,7 @@ bool Results::pending_sample(std::string const& id) const {
 }
 
 void Results::complete(std::string const& id, std::string payload, std::vector<Change> more) {
+    TINKXX_ASSERT_LOOP(scheduler_);
     auto const found = results_.find(id);
     if (found == results_.end() || found->second.state != State::pending) {
         store_.write(std::move(more));
@@ -206,6 +209,7 @@ void Results::complete(std::string const& id, std::string payload, std::vector<C
 
 void Results::fail(std::string const& id, std::string error, ErrorCategory category,
                    Store::Written done) {
+    TINKXX_ASSERT_LOOP(scheduler_);
     auto const found = results_.find(id);
     if (found == results_.end() || found->second.state != State::pending) {
         if (done) done({});
@@ -344,6 +348,7 @@ std::string Results::try_again(std::string const& id) const {
 
 MaybeRefused Results::retrieve(wire::server::RetrieveFuture const& ask, bool protobuf,
                                std::shared_ptr<Answer> const& answer) {
+    TINKXX_ASSERT_LOOP(scheduler_);
     if (fetched_bytes_ > options_.fetched_bytes || fetched_.size() > options_.most) {
         std::vector<Change> changes;
         forget_fetched(changes);
@@ -582,6 +587,7 @@ void Results::forget_unfetched(std::vector<Change>& changes) {
 }
 
 void Results::sweep() {
+    TINKXX_ASSERT_LOOP(scheduler_);
     std::vector<Change> changes;
     forget_fetched(changes);
     forget_unfetched(changes);

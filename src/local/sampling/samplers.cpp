@@ -1,5 +1,6 @@
 #include "local/sampling/samplers.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 #include "local/store/stored.hpp"
 
@@ -16,6 +17,7 @@ SamplerRow const* Samplers::find(std::string const& id) const {
 }
 
 void Samplers::add(SamplerRow row) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     auto const id = row.id;
     samplers_[id] = std::move(row);
 }

@@ -1,5 +1,6 @@
 #include "local/sampling/sampling.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 #include "wire/server/answers.hpp"
 
@@ -152,6 +153,7 @@ MaybeRefused Sampling::asample(Ask& ask) {
 }
 
 MaybeRefused Sampling::submit(Ask& ask, SampleRead read) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     auto& services = uses_.services;
     auto const& request = read.request;
     if (auto no = services.check_accepting("asample")) return no;
@@ -244,6 +246,7 @@ void Sampling::end(std::string const& id) {
 }
 
 void Sampling::cancel(std::string const& id) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     auto const found = pending_.find(id);
     if (found == pending_.end()) return;
     auto const sample = found->second;

@@ -1,5 +1,6 @@
 #include "local/sampling/weights_cache.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "engine/memory.hpp"
 #include "local/training/data.hpp"
 
@@ -29,6 +30,7 @@ std::string const& WeightsCache::add(CheckpointRow const& row) {
 }
 
 void WeightsCache::load(std::string const& key, Ready done) {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     auto& weights = weights_.at(key);
     weights.used = services_.scheduler.now();
     if (weights.state == LoadedWeights::State::ready) return done({});
@@ -124,6 +126,7 @@ void WeightsCache::loaded(std::string const& key, Result<engine::AdapterInfo> co
 }
 
 void WeightsCache::release(std::string const& key) {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     auto const found = weights_.find(key);
     if (found == weights_.end()) return;
     auto& weights = found->second;

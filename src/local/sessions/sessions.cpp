@@ -1,5 +1,6 @@
 #include "local/sessions/sessions.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 #include "local/api/listing.hpp"
 #include "local/api/times.hpp"
@@ -141,6 +142,7 @@ Outcome<SessionRow const*> Sessions::active(std::string_view operation, std::str
 }
 
 void Sessions::touch(std::string const& id) {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     auto const found = sessions_.find(id);
     if (found != sessions_.end()) found->second.seen = services_.scheduler.now();
 }
@@ -183,6 +185,7 @@ MaybeRefused Sessions::check_count(std::string_view operation, std::string const
 }
 
 MaybeRefused Sessions::keep(std::string_view operation, std::size_t bytes) {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     auto const most = services_.options.limits.kept_bytes;
     if (kept_bytes_ + row_bytes + bytes > most) {
         return Refused{429,

@@ -1,6 +1,6 @@
 #include "local/store/worker.hpp"
 
-#include "base/give_way.hpp"
+#include "base/common/give_way.hpp"
 
 #include <atomic>
 #include <condition_variable>

@@ -1,5 +1,6 @@
 #include "local/training/models.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "engine/memory.hpp"
 #include "local/api/json.hpp"
 #include "local/training/data.hpp"
@@ -75,6 +76,7 @@ Outcome<NewModel> Models::place(std::string_view operation, std::string const& s
 
 Outcome<std::string> Models::add(std::string_view operation, NewModel const& place,
                                  BaseModel const& base, Training const& training, Texts metadata) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     auto const bytes = bytes_of_training(base, training);
     if (auto const no = uses_.weights.reserve_for_model(operation, bytes)) return *no;
     auto const request_id = place.id + ":0";
@@ -180,6 +182,7 @@ MaybeRefused Models::make_model(Ask& ask, ws::CreateModel request) {
 
 void Models::load(std::string const& id, CheckpointRow const& row, engine::OptimizerState state,
                   engine::Done<engine::AdapterInfo> done) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     // What is asked of it meanwhile comes after.
     models_.at(id).order.hold(true);
     uses_.folders.load(
@@ -361,6 +364,7 @@ MaybeRefused Models::check_room(std::string const& what, Model const& model,
 }
 
 MaybeRefused Models::accept(Ask& ask, StepRequest const& request, Step step) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     auto const what = std::string{ask.operation} + ": ";
     auto const& [model_id, seq_id, print, form, bytes] = request;
     auto const found = find(ask.operation, model_id);

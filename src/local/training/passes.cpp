@@ -1,5 +1,6 @@
 #include "local/training/passes.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 #include "local/training/data.hpp"
 #include "wire/server/answers.hpp"
@@ -102,6 +103,7 @@ MaybeRefused Passes::read(Ask& ask, std::string_view operation, bool protobuf) {
 }
 
 MaybeRefused Passes::submit(Ask& ask, Pass pass) {
+    TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     StepRequest const request{.model_id = pass.model_id,
                               .seq_id = pass.seq_id,
                               .print = pass.print,

@@ -1,5 +1,6 @@
 #include "local/usage/usage.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 #include "local/api/sending.hpp"
 #include "local/api/times.hpp"
@@ -125,6 +126,7 @@ Usage::Usage(Services& services, Sessions const& sessions, Counts counts, Events
 }
 
 void Usage::count_tokens(std::vector<Change>& changes, Tokens const& what, std::size_t tokens) {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     if (tokens == 0) return;
     auto const hour = duration_cast<hours>(services_.scheduler.wall().time_since_epoch()).count();
     auto key = key_of({.hour = hour,
@@ -140,6 +142,7 @@ void Usage::count_tokens(std::vector<Change>& changes, Tokens const& what, std::
 tinkxx::detail::UniqueFunction<void()> Usage::note_event(std::vector<Change>& changes,
                                                          std::string_view event,
                                                          std::string const& path) {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     auto const key_of_event = [](std::int64_t number) {
         auto key = std::to_string(number);
         key.insert(0, 12 - std::min<std::size_t>(12, key.size()), '0');

@@ -1,6 +1,6 @@
 #include "net/address/proxy.hpp"
 
-#include "base/ascii.hpp"
+#include "base/common/ascii.hpp"
 #include "net/address/url.hpp"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 #include "net/address/url.hpp"
 
-#include "base/ascii.hpp"
+#include "base/common/ascii.hpp"
 
 #include <boost/url/parse.hpp>
 #include <boost/url/url.hpp>

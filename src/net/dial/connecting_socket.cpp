@@ -1,6 +1,6 @@
 #include "net/dial/connecting_socket.hpp"
 
-#include "base/event_loop.hpp"
+#include "base/loop/event_loop.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/socket_events.hpp"
+#include "base/loop/socket_events.hpp"
 #include "net/address/ip_address.hpp"
 
 #include <cstddef>

@@ -2,8 +2,9 @@
 
 #include <tinkxx/error.hpp>
 
-#include "base/ascii.hpp"
-#include "base/event_loop.hpp"
+#include "base/common/ascii.hpp"
+#include "base/loop/event_loop.hpp"
+#include "base/loop/loop_rule.hpp"
 #include "net/address/proxy.hpp"
 #include "net/dial/connecting_socket.hpp"
 #include "net/dial/resolver.hpp"
@@ -481,6 +482,7 @@ Dialer::Dialer(base::EventLoop& loop, NetOptions const& options, Resolver::Ask a
 Dialer::~Dialer() = default;
 
 std::unique_ptr<Dial> Dialer::dial(Origin const& origin, HttpVersion version, DialOwner& owner) {
+    TINKXX_ASSERT_LOOP(impl_->loop);
     return std::make_unique<DialImpl>(*impl_, origin, version, owner);
 }
 

@@ -1,6 +1,7 @@
 #include "net/dial/resolver.hpp"
 
-#include "base/event_loop.hpp"
+#include "base/loop/event_loop.hpp"
+#include "base/loop/loop_rule.hpp"
 #include "net/stream/descriptors.hpp"
 #include "net/stream/socket_stream.hpp"
 
@@ -131,6 +132,7 @@ Resolver::~Resolver() {
 }
 
 void Resolver::look_up(std::string const& host, Asker& asker) {
+    TINKXX_ASSERT_LOOP(*impl_->loop);
     auto const [entry, fresh] = impl_->pending.try_emplace(host);
     entry->second.push_back(asker);
     if (!fresh) return;

@@ -1,6 +1,6 @@
 #include "net/http/content_decoder.hpp"
 
-#include "base/ascii.hpp"
+#include "base/common/ascii.hpp"
 
 #include <zlib.h>
 #include <zstd.h>

@@ -1,6 +1,6 @@
 #include "net/http/header_block.hpp"
 
-#include "base/ascii.hpp"
+#include "base/common/ascii.hpp"
 
 #include <algorithm>
 #include <array>

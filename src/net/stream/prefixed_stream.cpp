@@ -1,6 +1,6 @@
 #include "net/stream/prefixed_stream.hpp"
 
-#include "base/event_loop.hpp"
+#include "base/loop/event_loop.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,8 @@
 #include "net/stream/socket_stream.hpp"
 
-#include "base/ascii.hpp"
-#include "base/event_loop.hpp"
-#include "base/socket_events.hpp"
+#include "base/common/ascii.hpp"
+#include "base/loop/event_loop.hpp"
+#include "base/loop/socket_events.hpp"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -4,8 +4,9 @@
 
 #include <tinkxx/error.hpp>
 
-#include "base/event_loop.hpp"
-#include "base/runtime_core.hpp"
+#include "base/loop/event_loop.hpp"
+#include "base/loop/loop_rule.hpp"
+#include "base/loop/runtime_core.hpp"
 #include "net/address/url.hpp"
 
 #include <openssl/bio.h>
@@ -307,6 +308,7 @@ TlsStreamImpl::~TlsStreamImpl() {
 }
 
 TlsStream::Handshake TlsStreamImpl::handshake() {
+    TINKXX_ASSERT_LOOP(loop_);
     if (open_) return Handshake::done;
     if (read_failed_) return Handshake::failed;
     ::ERR_clear_error();
@@ -390,6 +392,7 @@ void TlsStreamImpl::deliver_writable() {
 }
 
 IoResult TlsStreamImpl::read(std::span<char> into) {
+    TINKXX_ASSERT_LOOP(loop_);
     if (read_failed_) return {.status = IoResult::Status::error};
     ::ERR_clear_error();
     lower_short_ = false;
@@ -428,6 +431,7 @@ IoResult TlsStreamImpl::read(std::span<char> into) {
 }
 
 IoResult TlsStreamImpl::write(std::span<iovec const> pieces) {
+    TINKXX_ASSERT_LOOP(loop_);
     if (write_failed_) return {.status = IoResult::Status::error};
     ::ERR_clear_error();
     lower_short_ = false;

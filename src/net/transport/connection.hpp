@@ -1,8 +1,8 @@
 #pragma once
 
-#include "base/intrusive_list.hpp"
+#include "base/common/intrusive_list.hpp"
 
-#include "base/event_loop.hpp"
+#include "base/loop/event_loop.hpp"
 
 #include <tinkxx/transport.hpp>
 

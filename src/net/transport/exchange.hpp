@@ -1,7 +1,7 @@
 #pragma once
 
-#include "base/intrusive_list.hpp"
-#include "base/prefetch.hpp"
+#include "base/common/intrusive_list.hpp"
+#include "base/common/prefetch.hpp"
 #include "net/http/content_decoder.hpp"
 #include "net/http/header_block.hpp"
 

@@ -1,6 +1,6 @@
 #include "net/transport/http2_connection.hpp"
 
-#include "base/prefetch.hpp"
+#include "base/common/prefetch.hpp"
 #include "net/http/header_block.hpp"
 #include "net/transport/net_transport.hpp"
 #include "net/transport/pool.hpp"

@@ -1,5 +1,7 @@
 #include <tinkxx/net_transport.hpp>
 
+#include "base/loop/loop_owned.hpp"
+#include "base/loop/loop_rule.hpp"
 #include "net/stream/descriptors.hpp"
 #include "net/transport/net_transport.hpp"
 
@@ -73,6 +75,7 @@ Exchange* NetTransport::find(Call call) const noexcept {
 }
 
 Call NetTransport::start(Request request, ReplySink& sink) {
+    TINKXX_ASSERT_LOOP(loop_);
     if (serial_ == 0) chance_.seed(static_cast<std::uint32_t>(loop_.entropy("net")));
     std::uint32_t slot = 0;
     if (free_slots_.empty()) {
@@ -94,10 +97,12 @@ Call NetTransport::start(Request request, ReplySink& sink) {
 }
 
 void NetTransport::cancel(Call call) noexcept {
+    TINKXX_ASSERT_LOOP(loop_);
     if (auto* const exchange = find(call)) exchange->cancel();
 }
 
 void NetTransport::pause(Call call, bool on) noexcept {
+    TINKXX_ASSERT_LOOP(loop_);
     if (auto* const exchange = find(call)) exchange->pause(on);
 }
 
@@ -108,6 +113,7 @@ Seen NetTransport::seen(Call call) const noexcept {
 }
 
 void NetTransport::discard(Call call) noexcept {
+    TINKXX_ASSERT_LOOP(loop_);
     auto* const exchange = find(call);
     if (exchange != nullptr && exchange->connection != nullptr) {
         exchange->connection->retire_when_done();
@@ -115,6 +121,7 @@ void NetTransport::discard(Call call) noexcept {
 }
 
 void NetTransport::drain(TimePoint deadline) noexcept {
+    TINKXX_ASSERT_LOOP(loop_);
     draining_ = true;
     loop_.arm(*this, deadline, Precision::coarse);
 }
@@ -156,6 +163,7 @@ bool NetTransport::no_descriptor(std::string const& failure) {
 }
 
 NetStats NetTransport::stats() const noexcept {
+    TINKXX_ASSERT_LOOP(loop_);
     NetStats stats;
     for (auto const& [key, site] : sites_) {
         for (auto const& pool : site->pools) {
@@ -280,19 +288,7 @@ std::shared_ptr<Transport> net_transport(Runtime const& runtime, NetOptions opti
             auto line = on->part<net::ShortageNote>()->line(failure, on->scheduler().now());
             if (line) on->log(LogLevel::warning, *std::move(line));
         });
-    auto* const raw = transport.get();
-    // The deleter posts: the last handle may go anywhere, even inside one of its own callbacks,
-    // and sockets belong to the loop. A loop that is gone destroys the task, and so the transport.
-    // It lets go of the core: those who hold the transport weakly hold the deleter.
-    std::shared_ptr<Transport> shared{
-        transport.release(), [core = core](net::NetTransport* last) mutable {
-            auto const on = std::move(core);
-            on->scheduler().post([owned = std::unique_ptr<net::NetTransport>{last}] {});
-        }};
-    core->scheduler().post([core, raw, alive = std::weak_ptr<Transport>{shared}] {
-        if (alive.lock()) core->add(*raw);
-    });
-    return shared;
+    return base::loop_owned_resident<Transport>(core, std::move(transport));
 }
 
 std::shared_ptr<Transport> net_transport(Runtime const& runtime) {

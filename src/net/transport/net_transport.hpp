@@ -7,8 +7,8 @@
 #include "net/transport/exchange.hpp"
 #include "net/transport/pool.hpp"
 
-#include "base/event_loop.hpp"
-#include "base/runtime_core.hpp"
+#include "base/loop/event_loop.hpp"
+#include "base/loop/runtime_core.hpp"
 
 #include <tinkxx/net_transport.hpp>
 

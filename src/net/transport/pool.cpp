@@ -1,6 +1,6 @@
 #include "net/transport/pool.hpp"
 
-#include "base/prefetch.hpp"
+#include "base/common/prefetch.hpp"
 #include "net/transport/http1_connection.hpp"
 #include "net/transport/http2_connection.hpp"
 #include "net/transport/net_transport.hpp"

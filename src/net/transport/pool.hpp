@@ -1,12 +1,12 @@
 #pragma once
 
-#include "base/intrusive_list.hpp"
+#include "base/common/intrusive_list.hpp"
 #include "net/dial/dialer.hpp"
 #include "net/transport/connection.hpp"
 #include "net/transport/exchange.hpp"
 
-#include "base/event_loop.hpp"
-#include "base/intrusive_list.hpp"
+#include "base/common/intrusive_list.hpp"
+#include "base/loop/event_loop.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,6 +1,7 @@
 #include "service/auth/command_credential.hpp"
 
-#include "base/ascii.hpp"
+#include "base/common/ascii.hpp"
+#include "base/loop/loop_rule.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -59,6 +60,7 @@ Result<Credential> credential_of(ProcessOutcome const& outcome) {
 }
 
 std::optional<Result<Credential>> CommandCredential::get(CredentialWaiter& waiter) {
+    TINKXX_ASSERT_LOOP(*scheduler_);
     waiters_.push(waiter);
     if (run_ == 0) {
         run_ = runner_->start(command_, *this);
@@ -74,6 +76,7 @@ CredentialStanding CommandCredential::standing() const {
 }
 
 void CommandCredential::forget(CredentialWaiter& waiter) noexcept {
+    TINKXX_ASSERT_LOOP(*scheduler_);
     waiters_.forget(waiter);
     if (waiters_.empty()) kill();
 }

@@ -1,5 +1,6 @@
 #include "service/auth/token_exchange.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/http/standard_headers.hpp"
 #include "wire/session/jwt.hpp"
 #include "wire/session/service_messages.hpp"
@@ -25,6 +26,7 @@ TokenExchange::TokenExchange(HttpContext& context, std::shared_ptr<CredentialSou
 TokenExchange::~TokenExchange() { stop(); }
 
 std::optional<Result<Credential>> TokenExchange::get(CredentialWaiter& waiter) {
+    TINKXX_ASSERT_LOOP(context_->scheduler());
     if (token_ && (stopped_ || clock_.fresh(context_->scheduler().wall()))) {
         return Result<Credential>{token_};
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/entropy.hpp"
+#include "base/common/entropy.hpp"
 
 #include <cstdint>
 

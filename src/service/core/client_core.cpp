@@ -1,5 +1,6 @@
 #include "service/core/client_core.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/core/encoding_choice.hpp"
 #include "service/http/http_order.hpp"
 
@@ -140,6 +141,7 @@ void ClientCore::attach() {
 }
 
 void ClientCore::prepare() {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (limits_) return;
     limits_.emplace(*this, *session_);
 }
@@ -186,6 +188,7 @@ void ClientCore::on_session_closing(bool finished) {
 }
 
 void ClientCore::drain(TimePoint deadline, std::function<void()> done) {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (!limits_) return done();
     limits_->cancels.drain(deadline, std::move(done));
 }
@@ -202,6 +205,7 @@ void ClientCore::on_time() {
 }
 
 ServiceStatus ClientCore::status() {
+    TINKXX_ASSERT_LOOP(scheduler());
     auto const now = scheduler().now();
     ServiceStatus status;
     if (session_->ready()) status.session_id = session_->session_id();

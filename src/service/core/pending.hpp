@@ -3,7 +3,7 @@
 #include <tinkxx/scheduler.hpp>
 #include <tinkxx/status.hpp>
 
-#include "base/intrusive_list.hpp"
+#include "base/common/intrusive_list.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,6 @@
 #include "service/core/pending_call.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/core/client_core.hpp"
 
 #include <utility>
@@ -52,6 +53,7 @@ void PendingCall::take_over(PendingCall const& other) noexcept {
 }
 
 void PendingCall::arrive() {
+    TINKXX_ASSERT_LOOP(core().scheduler());
     if (!admitted()) return;
     auto const keep_alive = self_ = shared_from_this();
     auto& scheduler = core().scheduler();
@@ -70,6 +72,7 @@ void PendingCall::list() { core().pending().add(*this); }
 void PendingCall::unlist() noexcept { core().pending().remove(*this); }
 
 std::shared_ptr<PendingCall> PendingCall::leave() noexcept {
+    TINKXX_ASSERT_LOOP(core().scheduler());
     auto kept = std::exchange(self_, nullptr);
     on_leave();
     unlist();

@@ -1,5 +1,6 @@
 #include "service/core/stall_reporter.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "types/time_text.hpp"
 
 #include <algorithm>
@@ -39,6 +40,7 @@ std::string stall_text(OperationStatus const& status, std::size_t pending) {
 }
 
 void StallReporter::watch(Client& client, Scheduler& scheduler) {
+    TINKXX_ASSERT_LOOP(scheduler);
     scheduler_ = &scheduler;
     if (!client.links_.linked()) clients_.push_back(client);
     if (!armed()) scheduler.arm(*this, scheduler.now() + patience, Precision::coarse);

@@ -1,6 +1,7 @@
 #include "service/http/http_call.hpp"
 
-#include "base/prefetch.hpp"
+#include "base/common/prefetch.hpp"
+#include "base/loop/loop_rule.hpp"
 #include "service/http/standard_headers.hpp"
 
 #include <tinkxx/redaction.hpp>
@@ -59,6 +60,7 @@ void HttpCall::start(HttpOrder order) {
 }
 
 void HttpCall::start(std::shared_ptr<HttpOrder const> order, HttpParcel parcel) {
+    TINKXX_ASSERT_LOOP(context_->scheduler());
     assert(state_ == State::idle);
     order_ = std::move(order);
     parcel_ = std::move(parcel);

@@ -1,5 +1,6 @@
 #include "service/http/http_context.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/common/uuid.hpp"
 #include "service/http/http_call.hpp"
 #include "service/http/standard_headers.hpp"
@@ -81,6 +82,7 @@ std::shared_ptr<Headers const> const& HttpContext::first_attempt_headers(
 }
 
 Random& HttpContext::random() {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (!random_) random_.emplace(scheduler().entropy("http"));
     return *random_;
 }
@@ -175,6 +177,7 @@ bool HttpContext::usable() {
 }
 
 void HttpContext::close() noexcept {
+    TINKXX_ASSERT_LOOP(scheduler());
     auto const keep_alive = weak_from_this().lock();  // null if its last handle is gone already
     closed_ = true;
     if (resident_) runtime_->remove(*this);

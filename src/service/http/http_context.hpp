@@ -5,8 +5,8 @@
 #include <tinkxx/observer.hpp>
 #include <tinkxx/transport.hpp>
 
-#include "base/intrusive_list.hpp"
-#include "base/runtime_core.hpp"
+#include "base/common/intrusive_list.hpp"
+#include "base/loop/runtime_core.hpp"
 #include "service/common/random.hpp"
 #include "service/http/client_config.hpp"
 #include "service/http/credentials.hpp"

@@ -1,6 +1,6 @@
 #include "service/http/http_error.hpp"
 
-#include "base/ascii.hpp"
+#include "base/common/ascii.hpp"
 #include "service/text/retry_after.hpp"
 
 #include <boost/json/parse.hpp>

@@ -1,6 +1,6 @@
 #include "service/http/http_order.hpp"
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "service/text/checks.hpp"
 
 #include <algorithm>

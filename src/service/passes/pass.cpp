@@ -1,5 +1,6 @@
 #include "service/passes/pass.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/http/http_error.hpp"
 
 #include <algorithm>
@@ -19,6 +20,7 @@ struct Pass::Recoding {
 };
 
 void Pass::start(PassPlan plan) {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     plan_ = std::move(plan);
     auto const count = plan_.submits.size();
     extras_ = std::make_shared<RequestExtras const>(

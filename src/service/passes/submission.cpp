@@ -1,5 +1,6 @@
 #include "service/passes/submission.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/results/standing.hpp"
 #include "wire/sampling/sample.hpp"
 
@@ -19,6 +20,7 @@ Submission::Submission(ClientCore& core, Listener& listener, std::size_t index,
 Submission::~Submission() { core_->scheduler().disarm(refused_); }
 
 void Submission::start(SubmitOrder const& order, Judgement judgement) {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     permit_.release();
     // What is to be settled may be there, whether this comes to be sent or not.
     fate_ = result_wanted_ ? Fate::not_taken : Fate::unknown;

@@ -1,5 +1,7 @@
 #include "service/passes/turns.hpp"
 
+#include "base/loop/loop_rule.hpp"
+
 #include <algorithm>
 
 namespace tinkxx::service {
@@ -76,6 +78,7 @@ std::int64_t TurnDesk::foreseen(std::int64_t place) const {
 }
 
 void TurnDesk::skip(std::int64_t place, std::int64_t count) {
+    TINKXX_ASSERT_LOOP(*scheduler_);
     std::lock_guard const lock{mutex_};
     skipped_[place] += count;
     // Nobody is before the one whose turn it is.
@@ -89,6 +92,7 @@ void TurnDesk::skip(std::int64_t place, std::int64_t count) {
 }
 
 void TurnDesk::settled(bool taken) {
+    TINKXX_ASSERT_LOOP(*scheduler_);
     if (!taken) {
         seq_ids_.give_back(unsettled_.front().order.seq_id);
         skip(-1, 1);

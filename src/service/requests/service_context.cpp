@@ -1,5 +1,6 @@
 #include "service/requests/service_context.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/requests/service_request.hpp"
 
 namespace tinkxx::service {
@@ -15,6 +16,7 @@ bool ServiceContext::usable() {
 }
 
 void ServiceContext::close() noexcept {
+    TINKXX_ASSERT_LOOP(http().scheduler());
     auto const keep_alive = owner_.lock();
     if (!closed_ && resident_) http_->runtime().remove(*this);
     closed_ = true;

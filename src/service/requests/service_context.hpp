@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/intrusive_list.hpp"
+#include "base/common/intrusive_list.hpp"
 #include "service/http/http_context.hpp"
 #include "service/requests/billing_pause.hpp"
 #include "service/telemetry/telemetry.hpp"

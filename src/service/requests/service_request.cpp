@@ -1,5 +1,6 @@
 #include "service/requests/service_request.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/http/standard_headers.hpp"
 #include "service/retry/user_error.hpp"
 #include "service/telemetry/error_text.hpp"
@@ -78,6 +79,7 @@ void ServiceRequest::start(HttpOrder order, Repeat repeat) {
 
 void ServiceRequest::start(std::shared_ptr<HttpOrder const> order, HttpParcel parcel,
                            Repeat repeat) {
+    TINKXX_ASSERT_LOOP(context_->http().scheduler());
     assert(state_ == State::idle);
     (void)context_->usable();  // a closed context has a closed HTTP part, which says so
     repeat_ = repeat;

@@ -1,5 +1,6 @@
 #include "service/results/cancel_queue.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "wire/session/future.hpp"
 
 #include <algorithm>
@@ -55,6 +56,7 @@ CancelQueue::CancelQueue(ServiceContext& context, Flags flags)
 CancelQueue::~CancelQueue() = default;
 
 void CancelQueue::cancel(std::string request_id) {
+    TINKXX_ASSERT_LOOP(context_->http().scheduler());
     if (closed_ || !flags_().sample_cancel_enabled) return;
     queue_.push_back(std::move(request_id));
     if (queue_.size() > most_queued) queue_.pop_front();
@@ -102,6 +104,7 @@ void CancelQueue::sent(std::string const& request_id, Error const* error) {
 }
 
 void CancelQueue::drain(TimePoint deadline, std::function<void()> done) {
+    TINKXX_ASSERT_LOOP(context_->http().scheduler());
     drained_ = std::move(done);
     if (queue_.empty() && open_ == 0) return close();
     context_->http().scheduler().arm(deadline_, deadline, Precision::coarse);

@@ -1,5 +1,6 @@
 #include "service/results/completion_poll.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "wire/sampling/completions.hpp"
 
 #include <algorithm>
@@ -35,6 +36,7 @@ CompletionPoll::~CompletionPoll() {
 }
 
 void CompletionPoll::wait(CompletionWaiter& waiter, std::string_view request_id) {
+    TINKXX_ASSERT_LOOP(around_->scheduler());
     waiter.poll_ = this;
     waiter.request_id_ = request_id;
     if (auto const found = unclaimed_by_id_.find(request_id); found != unclaimed_by_id_.end()) {
@@ -64,6 +66,7 @@ void CompletionPoll::forget(CompletionWaiter& waiter) noexcept {
 }
 
 void CompletionPoll::retrieved(std::string_view request_id) {
+    TINKXX_ASSERT_LOOP(around_->scheduler());
     if (given_up_) return;
     machine_.retrieved(std::string{request_id});
     go_on();

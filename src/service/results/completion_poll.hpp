@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/intrusive_list.hpp"
+#include "base/common/intrusive_list.hpp"
 #include "service/http/http_call.hpp"
 #include "service/results/completion_machine.hpp"
 #include "service/results/result_poll.hpp"

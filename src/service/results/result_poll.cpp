@@ -1,5 +1,6 @@
 #include "service/results/result_poll.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/http/standard_headers.hpp"
 
 #include <algorithm>
@@ -93,6 +94,7 @@ std::shared_ptr<HttpOrder const> const& ResultSurroundings::first_poll(
 }
 
 void ResultSurroundings::stop() noexcept {
+    TINKXX_ASSERT_LOOP(scheduler());
     stopped_ = true;
     listeners_.tell();
 }
@@ -121,6 +123,7 @@ ResultPoll::ResultPoll(ResultSurroundings const& around, Listener& listener) noe
 ResultPoll::~ResultPoll() { cancel(); }
 
 void ResultPoll::start(ResultOrder order) {
+    TINKXX_ASSERT_LOOP(around_->scheduler());
     assert(!under_way());
     extras_ = std::move(order.extras);
     submit_roundtrip_ = order.submit_roundtrip;

@@ -1,6 +1,7 @@
 #include "service/retry/retry_handler.hpp"
 
-#include "base/entropy.hpp"
+#include "base/common/entropy.hpp"
+#include "base/loop/loop_rule.hpp"
 #include "service/http/http_error.hpp"
 #include "service/retry/retry_rules.hpp"
 
@@ -67,6 +68,7 @@ RetryHandler::RetryHandler(std::string name, RetryConfig const& config,
 }
 
 void RetryHandler::entered(HandledCall& call) {
+    TINKXX_ASSERT_LOOP(scheduler_);
     --waiting_;
     call.place_ = HandledCall::Place::inside;
     if (in_loop_ == 0) last_progress_ = scheduler_.now();
@@ -178,6 +180,7 @@ RetryVerdict RetryHandler::within_limits(RetryConfig const& config, RetryHandler
 }
 
 void RetryHandler::count(Error const& error) {
+    TINKXX_ASSERT_LOOP(scheduler_);
     auto name = histogram_name(error);
     if (errors_.size() < most_error_names || errors_.contains(name)) ++errors_[std::move(name)];
 }
@@ -192,6 +195,7 @@ RetryVerdict RetryHandler::judge(RetryConfig const& config, Error const& error,
 }
 
 RetryStats RetryHandler::stats() const {
+    TINKXX_ASSERT_LOOP(scheduler_);
     return {.waiting = waiting_,
             .in_retry_loop = in_loop_,
             .processed = processed_,
@@ -201,6 +205,7 @@ RetryStats RetryHandler::stats() const {
 }
 
 void RetryHandler::progress(HandledCall& call) {
+    TINKXX_ASSERT_LOOP(scheduler_);
     auto const now = scheduler_.now();
     if (now - last_line_ <= between_lines && waiting_ + in_loop_ != 0) return;
     last_line_ = now;

@@ -4,7 +4,7 @@
 #include <tinkxx/retry_config.hpp>
 #include <tinkxx/scheduler.hpp>
 
-#include "base/intrusive_list.hpp"
+#include "base/common/intrusive_list.hpp"
 #include "service/limits/permits.hpp"
 #include "service/retry/retry_budget.hpp"
 

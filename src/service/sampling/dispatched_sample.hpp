@@ -2,7 +2,7 @@
 
 #include <tinkxx/detail/blocks.hpp>
 
-#include "base/prefetch.hpp"
+#include "base/common/prefetch.hpp"
 #include "service/requests/service_request.hpp"
 #include "service/results/completion_poll.hpp"
 #include "service/results/result_poll.hpp"

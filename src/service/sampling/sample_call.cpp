@@ -1,5 +1,7 @@
 #include "service/sampling/sample_call.hpp"
 
+#include "base/common/forever.hpp"
+#include "base/loop/loop_rule.hpp"
 #include "service/retry/user_error.hpp"
 #include "service/sampling/dispatched_sample.hpp"
 #include "service/telemetry/error_text.hpp"
@@ -82,19 +84,18 @@ Result<SampleResponse> decode_body(std::string_view body, bool protobuf) {
 }  // namespace
 
 CallOptions const& SampleOrder::call() const noexcept {
-    static auto const& none =
-        *new CallOptions{};  // never destroyed: samples may end with the process
-    return extras ? extras->call : none;
+    static base::Forever<CallOptions const> none;  // samples may end with the process
+    return extras ? extras->call : none.get();
 }
 
 Headers const& SampleOrder::headers() const noexcept {
-    static auto const& none = *new Headers{};
-    return extras ? extras->headers : none;
+    static base::Forever<Headers const> none;
+    return extras ? extras->headers : none.get();
 }
 
 std::string const& SampleCall::request_id() const noexcept {
-    static auto const& none = *new std::string;
-    return dispatched_ ? dispatched_->request_id : none;
+    static base::Forever<std::string const> none;
+    return dispatched_ ? dispatched_->request_id : none.get();
 }
 
 SampleCall::SampleCall(std::shared_ptr<Sampler> sampler, SampleOrder order,
@@ -126,6 +127,7 @@ bool SampleCall::admitted() {
 }
 
 void SampleCall::begin() {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (auto const refusal = BreakerGuard::refusal(breaker())) {
         auto const settings = sampler_->config_for(order_.call().retry);
         bool const waits =

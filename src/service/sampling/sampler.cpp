@@ -1,5 +1,6 @@
 #include "service/sampling/sampler.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/results/poll_machine.hpp"
 #include "service/sampling/sampler_handle.hpp"
 #include "wire/session/service_messages.hpp"
@@ -38,6 +39,7 @@ Sampler::~Sampler() = default;
 std::string Sampler::url(std::string_view path) const { return core_->http().config().url(path); }
 
 std::optional<Result<void>> Sampler::when_ready(SamplerWaiter& waiter) {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     if (state_ == State::ready) return Result<void>{};
     waiters_.push_back(waiter);
     if (state_ == State::idle) {
@@ -183,6 +185,7 @@ std::string Sampler::standing(TimePoint now) const {
 }
 
 std::shared_ptr<RetryConfig const> Sampler::config_for(RetryOverrides const& overrides) {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     if (overrides == RetryOverrides{}) return config_;
     return std::make_shared<RetryConfig const>(overrides.over(*config_));
 }

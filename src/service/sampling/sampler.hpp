@@ -4,7 +4,7 @@
 #include <tinkxx/observer.hpp>
 #include <tinkxx/retry_config.hpp>
 
-#include "base/intrusive_list.hpp"
+#include "base/common/intrusive_list.hpp"
 #include "service/core/client_core.hpp"
 #include "service/requests/service_request.hpp"
 #include "service/results/completion_poll.hpp"

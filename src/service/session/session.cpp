@@ -1,5 +1,6 @@
 #include "service/session/session.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/auth/command_credential.hpp"
 #include "service/auth/identity.hpp"
 #include "service/auth/process_runner.hpp"
@@ -208,6 +209,7 @@ std::optional<Error> Session::authenticate() {
 }
 
 void Session::start() {
+    TINKXX_ASSERT_LOOP(runtime_->scheduler());
     if (starting_ || ready_ || closing_ || !usable()) return;
     self_ = shared_from_this();
     starting_ = true;
@@ -314,6 +316,7 @@ void Session::tell_waiters(Result<void> const& outcome) {
 }
 
 void Session::when_ready(ReadyWaiter& waiter) {
+    TINKXX_ASSERT_LOOP(runtime_->scheduler());
     (void)usable();
     waiter.round_ = round_;
     waiters_.push_back(waiter);
@@ -415,6 +418,7 @@ void Session::remove(SessionPart& part) noexcept {
 }
 
 void Session::close(std::optional<Finish> finish, Done done) {
+    TINKXX_ASSERT_LOOP(runtime_->scheduler());
     if (ended_) {
         if (done) runtime_->scheduler().post([done = std::move(done)] { done({}); });
         return;

@@ -3,7 +3,7 @@
 #include <tinkxx/result.hpp>
 #include <tinkxx/types/service.hpp>
 
-#include "base/intrusive_list.hpp"
+#include "base/common/intrusive_list.hpp"
 #include "service/auth/credential_choice.hpp"
 #include "service/common/alarm.hpp"
 #include "service/http/client_config.hpp"

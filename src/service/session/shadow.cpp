@@ -1,6 +1,7 @@
 #include "service/session/shadow.hpp"
 
-#include "base/fork.hpp"
+#include "base/common/forever.hpp"
+#include "base/common/fork.hpp"
 
 #include <map>
 #include <mutex>
@@ -22,12 +23,11 @@ struct Shadows {
 
 Shadows& shadows() {
     // Never destroyed: clients with static storage may go away at any time.
-    static auto& only = []() -> Shadows& {
-        auto& made = *new Shadows;
-        base::hold_while_forking(base::ProcessLock::shadows, made.mutex);
-        return made;
-    }();
-    return only;
+    static base::Forever<Shadows> only;
+    static bool const held =
+        (base::hold_while_forking(base::ProcessLock::shadows, only.get().mutex), true);
+    (void)held;
+    return only.get();
 }
 
 void append(std::string& text, std::string_view part) {

@@ -1,5 +1,6 @@
 #include "service/telemetry/telemetry_reporter.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/common/uuid.hpp"
 #include "service/http/standard_headers.hpp"
 #include "service/retry/user_error.hpp"
@@ -116,6 +117,7 @@ bool TelemetryReporter::add(std::vector<wire::TelemetryEvent> group) {
 }
 
 void TelemetryReporter::start() {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (session_started_ || !has_session_) return;
     session_started_ = true;
     guarded([this] {
@@ -130,6 +132,7 @@ void TelemetryReporter::event(std::string_view name, Severity severity, json::ob
 }
 
 bool TelemetryReporter::log(std::string_view name, Severity severity, json::object data) {
+    TINKXX_ASSERT_LOOP(scheduler());
     bool queued = false;
     guarded([&] {
         std::vector<wire::TelemetryEvent> group;
@@ -158,6 +161,7 @@ bool TelemetryReporter::add_fatal(std::optional<Error> const& error) {
 }
 
 void TelemetryReporter::capture(Error const& error) {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (error.kind() == ErrorKind::cancelled) return;
     guarded([&] {
         bool const queued = add_fatal(error);
@@ -174,6 +178,7 @@ void TelemetryReporter::capture(Error const& error) {
 }
 
 void TelemetryReporter::note(Error const& error) {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (error.kind() == ErrorKind::cancelled) return;
     guarded([&] {
         std::vector<wire::TelemetryEvent> group;
@@ -248,6 +253,7 @@ void TelemetryReporter::on_time() {
 }
 
 void TelemetryReporter::flush_then(TimePoint deadline, Drained done) {
+    TINKXX_ASSERT_LOOP(scheduler());
     drains_.waiting.push_back(
         {.target = queue_.counts().logged, .deadline = deadline, .done = std::move(done)});
     flush();
@@ -287,6 +293,7 @@ void TelemetryReporter::end_drains() {
 }
 
 void TelemetryReporter::close(TimePoint deadline, Drained done) {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (!std::exchange(closing_, true)) {
         guarded([this] { (void)add_fatal(std::nullopt); });
     }

@@ -2,7 +2,7 @@
 
 #include <tinkxx/redaction.hpp>
 
-#include "base/ascii.hpp"
+#include "base/common/ascii.hpp"
 #include "service/text/query.hpp"
 
 #include <boost/url/parse.hpp>

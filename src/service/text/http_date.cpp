@@ -1,6 +1,6 @@
 #include "service/text/http_date.hpp"
 
-#include "base/ascii.hpp"
+#include "base/common/ascii.hpp"
 
 #include <array>
 #include <chrono>

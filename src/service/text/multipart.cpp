@@ -2,8 +2,8 @@
 
 #include <tinkxx/error.hpp>
 
-#include "base/entropy.hpp"
-#include "base/invalid.hpp"
+#include "base/common/entropy.hpp"
+#include "base/common/invalid.hpp"
 #include "service/text/checks.hpp"
 #include "service/text/query.hpp"
 

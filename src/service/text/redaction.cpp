@@ -1,6 +1,6 @@
 #include <tinkxx/redaction.hpp>
 
-#include "base/ascii.hpp"
+#include "base/common/ascii.hpp"
 
 #include <algorithm>
 #include <array>

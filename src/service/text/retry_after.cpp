@@ -1,6 +1,6 @@
 #include "service/text/retry_after.hpp"
 
-#include "base/ascii.hpp"
+#include "base/common/ascii.hpp"
 #include "service/text/http_date.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "service/training/training_call.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "service/results/poll_machine.hpp"
 
 namespace tinkxx::service {
@@ -11,6 +12,7 @@ TrainingCall::TrainingCall(std::shared_ptr<ClientCore> const& core, std::string 
 }
 
 void TrainingCall::start(PassPlan plan) {
+    TINKXX_ASSERT_LOOP(scheduler());
     set_stage(std::nullopt);
     result_type_ = plan.submits.front().request_type;
     plan.metadata = call_.metadata;

@@ -1,6 +1,6 @@
 #include "service/training/training_start.hpp"
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "service/calls/ready_call.hpp"
 #include "service/training/training_call.hpp"
 #include "service/training/training_pass.hpp"

@@ -1,6 +1,6 @@
 #include "wire/sampling/sample.hpp"
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "wire/json/json.hpp"
 #include "wire/json/json_scan.hpp"
 #include "wire/sampling/sample_quick.hpp"

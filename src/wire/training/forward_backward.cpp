@@ -1,4 +1,4 @@
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "wire/json/json.hpp"
 #include "wire/training/training.hpp"
 #include "wire/values/model_input.hpp"

@@ -1,7 +1,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/types/datum.hpp>
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "wire/values/datum.hpp"
 #include "wire/values/model_input.hpp"
 #include "wire/values/tensor.hpp"

@@ -2,7 +2,7 @@
 
 #include <tinkxx/tokenizer.hpp>
 
-#include "base/invalid.hpp"
+#include "base/common/invalid.hpp"
 #include "wire/json/base64.hpp"
 
 #include <algorithm>

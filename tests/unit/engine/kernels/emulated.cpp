@@ -3,7 +3,7 @@
 #define TINKXX_ISA emulated
 #include "emulated_avx512.hpp"
 //
-#include "engine/kernels/vector_avx512.hpp"
+#include "engine/kernels/isa/vector_avx512.hpp"
 //
 #include "emulated_tiles.hpp"
 #include "engine/kernels/generic/table.hpp"

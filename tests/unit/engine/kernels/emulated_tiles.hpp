@@ -1,6 +1,6 @@
 #pragma once
 
-// What "engine/kernels/tiles.hpp" offers, in plain C++: eight tiles per thread.
+// What "engine/kernels/isa/tiles.hpp" offers, in plain C++: eight tiles per thread.
 
 #include <cmath>
 #include <cstdint>

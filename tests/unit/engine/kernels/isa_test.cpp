@@ -1,6 +1,6 @@
-#include "engine/kernels/isa.hpp"
+#include "engine/kernels/isa/isa.hpp"
 
-#include "engine/kernels/isa_choice.hpp"
+#include "engine/kernels/isa/isa_choice.hpp"
 #include "engine/kernels/kernel_table.hpp"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/kernels/isa.hpp"
+#include "engine/kernels/isa/isa.hpp"
 #include "engine/kernels/kernel_table.hpp"
 #include "engine/kernels/types.hpp"
 

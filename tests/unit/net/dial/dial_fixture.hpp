@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/event_loop.hpp"
+#include "base/loop/event_loop.hpp"
 #include "net/dial/dialer.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // TLS over a stream in memory, where the test decides how many bytes get through and when.
 #include "net/tls/tls.hpp"
 
-#include "base/event_loop.hpp"
+#include "base/loop/event_loop.hpp"
 #include "support/certificates.hpp"
 #include "support/sockets.hpp"
 

@@ -1,13 +1,15 @@
-#include "base/event_loop.hpp"
+#include "base/loop/event_loop.hpp"
 
-#include "base/entropy.hpp"
-#include "base/fork.hpp"
-#include "base/socket_events.hpp"
-#include "base/timer_queue.hpp"
+#include "base/common/entropy.hpp"
+#include "base/common/fork.hpp"
+#include "base/loop/loop_rule.hpp"
+#include "base/loop/socket_events.hpp"
+#include "base/loop/timer_queue.hpp"
 
 #include <tinkxx/detail/process.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -32,15 +34,22 @@ thread_local Turn* innermost = nullptr;
 
 class InTurn {
 public:
-    explicit InTurn(EventLoop const& loop) noexcept : turn_{&loop, innermost} {
+    /// `threads`: how many are inside, which only the loop rule asks for.
+    InTurn(EventLoop const& loop, std::atomic<int>& threads) noexcept
+        : turn_{&loop, innermost}, threads_{threads} {
         innermost = &turn_;
+        if constexpr (loop_rule_asserted) ++threads_;
     }
-    ~InTurn() { innermost = turn_.outer; }
+    ~InTurn() {
+        innermost = turn_.outer;
+        if constexpr (loop_rule_asserted) --threads_;
+    }
     InTurn(InTurn const&) = delete;
     InTurn& operator=(InTurn const&) = delete;
 
 private:
     Turn turn_;
+    std::atomic<int>& threads_;
 };
 
 }  // namespace
@@ -50,6 +59,7 @@ struct EventLoop::Impl {
         : entropy{seed}, now{std::chrono::steady_clock::now()}, timers{loop, now} {}
 
     std::uint32_t const born{detail::forks()};
+    std::atomic<int> inside{0};  ///< turns, of any thread
     SocketEvents sockets;
     Entropy entropy;
     TimePoint now;
@@ -199,19 +209,27 @@ EventLoop::~EventLoop() {
 }
 
 TimePoint EventLoop::now() const noexcept {
+    TINKXX_ASSERT_LOOP(*this);
     if (impl_->slept) impl_->refresh();
     return impl_->now;
 }
 
 WallTime EventLoop::wall() const noexcept { return std::chrono::system_clock::now(); }
 
-std::uint64_t EventLoop::entropy(std::string_view stream) { return impl_->entropy.draw(stream); }
+std::uint64_t EventLoop::entropy(std::string_view stream) {
+    TINKXX_ASSERT_LOOP(*this);
+    return impl_->entropy.draw(stream);
+}
 
 void EventLoop::arm(Timer& timer, TimePoint when, Precision precision) noexcept {
+    TINKXX_ASSERT_LOOP(*this);
     impl_->timers.arm(timer, when, precision);
 }
 
-void EventLoop::disarm(Timer& timer) noexcept { impl_->timers.disarm(timer); }
+void EventLoop::disarm(Timer& timer) noexcept {
+    TINKXX_ASSERT_LOOP(*this);
+    impl_->timers.disarm(timer);
+}
 
 void EventLoop::post(Task task) {
     if (impl_->born != detail::forks()) return strand(std::move(task));
@@ -230,8 +248,13 @@ bool EventLoop::on_loop() const noexcept {
     return false;
 }
 
+bool EventLoop::turned_elsewhere() const noexcept {
+    // In a child of the process nobody turns any more, whatever was counted when it was forked.
+    return impl_->inside > 0 && !on_loop() && impl_->born == detail::forks();
+}
+
 bool EventLoop::turn(std::chrono::nanoseconds limit) {
-    InTurn const guard{*this};
+    InTurn const guard{*this, impl_->inside};
     auto& impl = *impl_;
     impl.refresh();
     bool worked = impl.run_due();
@@ -251,12 +274,16 @@ bool EventLoop::turn(std::chrono::nanoseconds limit) {
 }
 
 void EventLoop::at_turn_end(TurnEnd& work) noexcept {
+    TINKXX_ASSERT_LOOP(*this);
     if (work.loop_ == nullptr) impl_->link(*this, work);
 }
 
 std::chrono::nanoseconds EventLoop::slept() const noexcept { return impl_->slept_time; }
 
-SocketEvents& EventLoop::sockets() noexcept { return impl_->sockets; }
+SocketEvents& EventLoop::sockets() noexcept {
+    TINKXX_ASSERT_LOOP(*this);
+    return impl_->sockets;
+}
 
 void EventLoop::on_exception(std::function<void(std::exception_ptr)> handler) {
     impl_->handler = std::move(handler);

@@ -1,6 +1,6 @@
 #include <tinkxx/detail/blocks.hpp>
 
-#include "base/fork.hpp"
+#include "base/common/fork.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "base/timer_queue.hpp"
+#include "base/loop/timer_queue.hpp"
 
 #include <algorithm>
 #include <bit>

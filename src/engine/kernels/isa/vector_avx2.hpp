@@ -2,8 +2,8 @@
 
 // Sixteen floats as the generic kernels see them, in two AVX registers.
 
+#include "engine/kernels/isa/vector_x86.hpp"
 #include "engine/kernels/kernel_table.hpp"
-#include "engine/kernels/vector_x86.hpp"
 
 #include <immintrin.h>
 

@@ -1,8 +1,8 @@
 #define TINKXX_ISA avx2
-#include "engine/kernels/vector_avx2.hpp"
+#include "engine/kernels/isa/vector_avx2.hpp"
 //
 #include "engine/kernels/generic/table.hpp"
-#include "engine/kernels/isa_tables.hpp"
+#include "engine/kernels/isa/isa_tables.hpp"
 
 namespace tinkxx::engine {
 

@@ -1,8 +1,8 @@
 #define TINKXX_ISA plain
-#include "engine/kernels/vector_plain.hpp"
+#include "engine/kernels/isa/vector_plain.hpp"
 //
 #include "engine/kernels/generic/table.hpp"
-#include "engine/kernels/isa_tables.hpp"
+#include "engine/kernels/isa/isa_tables.hpp"
 
 namespace tinkxx::engine {
 

@@ -1,4 +1,6 @@
-#include "base/fork.hpp"
+#include "base/common/fork.hpp"
+
+#include "base/common/forever.hpp"
 
 #include <tinkxx/detail/process.hpp>
 #include <tinkxx/error.hpp>
@@ -50,8 +52,8 @@ struct Stranded {
 };
 
 Stranded& stranded() {
-    static auto& only = *new Stranded;
-    return only;
+    static base::Forever<Stranded> only;
+    return only.get();
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
-#include "base/runtime_core.hpp"
+#include "base/loop/runtime_core.hpp"
 
 #include <tinkxx/detail/future_state.hpp>
 #include <tinkxx/error.hpp>
 
-#include "base/callback_queue.hpp"
-#include "base/event_loop.hpp"
-#include "base/fork.hpp"
-#include "base/sdk_scope.hpp"
+#include "base/common/forever.hpp"
+#include "base/common/fork.hpp"
+#include "base/loop/callback_queue.hpp"
+#include "base/loop/event_loop.hpp"
+#include "base/loop/loop_rule.hpp"
+#include "base/loop/sdk_scope.hpp"
 
 #include <pthread.h>
 #include <csignal>
@@ -73,12 +75,11 @@ struct LiveCores {
 };
 
 LiveCores& live_cores() {
-    static auto& only = []() -> LiveCores& {
-        auto& made = *new LiveCores;
-        base::hold_while_forking(base::ProcessLock::runtimes, made.mutex);
-        return made;
-    }();
-    return only;
+    static base::Forever<LiveCores> only;
+    static bool const held =
+        (base::hold_while_forking(base::ProcessLock::runtimes, only.get().mutex), true);
+    (void)held;
+    return only.get();
 }
 
 std::atomic<bool> process_is_ending{false};
@@ -522,6 +523,7 @@ Pumped RuntimeCore::pump(Readiness const& what, std::optional<nanoseconds> limit
 
 void RuntimeCore::add(Resident& resident) {
     auto& impl = *impl_;
+    TINKXX_ASSERT_LOOP(*impl.scheduler);
     if (impl.told) return resident.on_shutdown();
     resident.core_ = this;
     resident.previous_ = impl.newest;
@@ -530,10 +532,15 @@ void RuntimeCore::add(Resident& resident) {
 }
 
 void RuntimeCore::remove(Resident& resident) noexcept {
-    if (resident.core_ == this) impl_->unlink(resident);
+    if (resident.core_ != this) return;
+    TINKXX_ASSERT_LOOP(*impl_->scheduler);
+    impl_->unlink(resident);
 }
 
-std::shared_ptr<void>& RuntimeCore::part_of(std::type_index type) { return impl_->parts[type]; }
+std::shared_ptr<void>& RuntimeCore::part_of(std::type_index type) {
+    TINKXX_ASSERT_LOOP(*impl_->scheduler);
+    return impl_->parts[type];
+}
 
 std::shared_ptr<void> RuntimeCore::common_of(std::type_index type,
                                              std::shared_ptr<void> (*make)()) {

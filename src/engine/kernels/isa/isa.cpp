@@ -1,7 +1,7 @@
-#include "engine/kernels/isa.hpp"
+#include "engine/kernels/isa/isa.hpp"
 
-#include "engine/kernels/isa_choice.hpp"
-#include "engine/kernels/isa_tables.hpp"
+#include "engine/kernels/isa/isa_choice.hpp"
+#include "engine/kernels/isa/isa_tables.hpp"
 
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
-#include "base/callback_queue.hpp"
+#include "base/loop/callback_queue.hpp"
 
-#include "base/sdk_scope.hpp"
+#include "base/loop/sdk_scope.hpp"
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/kernels/isa.hpp"
+#include "engine/kernels/isa/isa.hpp"
 
 #include <string_view>
 

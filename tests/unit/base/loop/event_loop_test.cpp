@@ -1,6 +1,6 @@
-#include "base/event_loop.hpp"
+#include "base/loop/event_loop.hpp"
 
-#include "base/socket_events.hpp"
+#include "base/loop/socket_events.hpp"
 #include "unit/base/alarm.hpp"
 
 #include <gtest/gtest.h>

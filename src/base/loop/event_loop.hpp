@@ -47,6 +47,7 @@ public:
     void disarm(Timer& timer) noexcept override;
     void post(Task task) override;
     bool on_loop() const noexcept override;
+    bool turned_elsewhere() const noexcept override;
     bool turn(std::chrono::nanoseconds limit) override;
 
     /// Calls `work.on_turn_end()` before this turn is over, in the order of the first request.

@@ -1,7 +1,8 @@
 #include <tinkxx/runtime.hpp>
 
-#include "base/fork.hpp"
-#include "base/runtime_core.hpp"
+#include "base/common/forever.hpp"
+#include "base/common/fork.hpp"
+#include "base/loop/runtime_core.hpp"
 
 #include <mutex>
 #include <utility>
@@ -20,8 +21,8 @@ public:
 
 std::shared_ptr<Executor> inline_executor() {
     // Never destroyed: runtimes may ask for it while the process ends.
-    static auto const& only = *new auto(std::make_shared<InlineExecutor>());
-    return only;
+    static base::Forever<std::shared_ptr<Executor>> only{std::make_shared<InlineExecutor>()};
+    return only.get();
 }
 
 class Runtime::Owner {
@@ -56,7 +57,8 @@ Runtime Runtime::shared() {
         std::weak_ptr<Owner> owner;
     };
     // Never destroyed: clients with static storage may ask for it, or leave it, at any time.
-    static auto& slot = *new Default;
+    static base::Forever<Default> only;
+    auto& slot = only.get();
     std::shared_ptr<Owner>
         owner;  // declared before the lock: it may be the last, and joins threads
     std::scoped_lock const lock{slot.mutex};

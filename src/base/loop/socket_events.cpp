@@ -1,4 +1,4 @@
-#include "base/socket_events.hpp"
+#include "base/loop/socket_events.hpp"
 
 #include <tinkxx/error.hpp>
 

@@ -1,4 +1,4 @@
-#include "base/entropy.hpp"
+#include "base/common/entropy.hpp"
 
 #include <random>
 

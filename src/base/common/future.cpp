@@ -1,5 +1,7 @@
 #include <tinkxx/future.hpp>
 
+#include "base/common/forever.hpp"
+
 #include <string>
 #include <vector>
 
@@ -59,9 +61,9 @@ Error abandoned_error(bool shut_down) {
 
 Error cancelled_error() {
     // Never destroyed: calls may end while the process does.
-    static auto const& error = *new Error{
-        {.kind = ErrorKind::cancelled, .message = "the call was cancelled by its caller"}};
-    return error;
+    static base::Forever<Error const> error{ErrorDetails{
+        .kind = ErrorKind::cancelled, .message = "the call was cancelled by its caller"}};
+    return error.get();
 }
 
 Error callback_error(std::exception_ptr thrown) {

@@ -1,9 +1,9 @@
 #define TINKXX_ISA amx
-#include "engine/kernels/tiles.hpp"
-#include "engine/kernels/vector_avx512.hpp"
+#include "engine/kernels/isa/tiles.hpp"
+#include "engine/kernels/isa/vector_avx512.hpp"
 //
 #include "engine/kernels/generic/tile_products.hpp"
-#include "engine/kernels/isa_tables.hpp"
+#include "engine/kernels/isa/isa_tables.hpp"
 
 namespace tinkxx::engine {
 

@@ -1,8 +1,8 @@
 #define TINKXX_ISA avx512
-#include "engine/kernels/vector_avx512.hpp"
+#include "engine/kernels/isa/vector_avx512.hpp"
 //
 #include "engine/kernels/generic/table.hpp"
-#include "engine/kernels/isa_tables.hpp"
+#include "engine/kernels/isa/isa_tables.hpp"
 
 namespace tinkxx::engine {
 

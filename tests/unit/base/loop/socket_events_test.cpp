@@ -1,4 +1,4 @@
-#include "base/socket_events.hpp"
+#include "base/loop/socket_events.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/future.hpp>
 
-#include "base/runtime_core.hpp"
+#include "base/loop/runtime_core.hpp"
 
 #include <gtest/gtest.h>
 

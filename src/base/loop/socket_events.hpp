@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/intrusive_list.hpp"
+#include "base/common/intrusive_list.hpp"
 
 #include <sys/epoll.h>
 
