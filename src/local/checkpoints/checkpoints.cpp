@@ -368,7 +368,13 @@ void Checkpoints::change(Ask& ask, std::string_view event,
             auto row = **found;
             if (auto no = check_unreserved(mine.operation, row.path)) return no;
             if (auto no = change(row)) return no;
-            std::vector<Change> changes{{Table::checkpoint, row.path.text(), encode(row)}};
+            auto text = encode(row);
+            if (text ==
+                encode(**found)) {  // as asked already: clients repeat a refusal for minutes
+                send_nothing(*mine.answer);
+                return {};
+            }
+            std::vector<Change> changes{{Table::checkpoint, row.path.text(), std::move(text)}};
             auto noted = uses_.usage.note_event(changes, event, row.path.text());
             uses_.services.commit(
                 mine.answer, mine.operation, std::move(changes),
@@ -406,23 +412,17 @@ MaybeRefused Checkpoints::delete_checkpoint(Ask& ask) {
 }
 
 MaybeRefused Checkpoints::publish(Ask& ask) {
-    change(ask, "checkpoint_published", [](CheckpointRow& row) -> MaybeRefused {
-        if (row.is_public) {
-            return Refused{409, "publish: " + row.path.text() + " is public already"};
-        }
+    change(ask, "checkpoint_published", [](CheckpointRow& row) {
         row.is_public = true;
-        return {};
+        return MaybeRefused{};
     });
     return {};
 }
 
 MaybeRefused Checkpoints::unpublish(Ask& ask) {
-    change(ask, "checkpoint_unpublished", [](CheckpointRow& row) -> MaybeRefused {
-        if (!row.is_public) {
-            return Refused{409, "publish: " + row.path.text() + " is private already"};
-        }
+    change(ask, "checkpoint_unpublished", [](CheckpointRow& row) {
         row.is_public = false;
-        return {};
+        return MaybeRefused{};
     });
     return {};
 }
