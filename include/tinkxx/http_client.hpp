@@ -3,10 +3,12 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/http.hpp>
 #include <tinkxx/options.hpp>
+#include <tinkxx/status.hpp>
 
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace tinkxx {
 
@@ -50,6 +52,9 @@ public:
     /// An answer of which a part was given away is not asked for again: then the failure has
     /// `RetryEnd::not_repeatable`. What `on_data` throws ends the call with `CallbackError`.
     [[nodiscard]] Future<HttpResponse> stream(HttpRequest request, DataHandler on_data) const;
+
+    /// The calls under way, oldest first: where each stands, and what it waits for.
+    [[nodiscard]] Future<std::vector<OperationStatus>> pending() const;
 
     /// Cancels the calls under way; later ones fail with `ClosedError`. Does not wait.
     void close() const;

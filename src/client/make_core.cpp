@@ -13,12 +13,6 @@
 namespace tinkxx::client {
 namespace {
 
-void write_line(std::string const& line) {
-    // One call, so that lines of several threads do not mix.
-    auto const text = "tinkxx: " + line + '\n';
-    (void)std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
 /// The transports of one runtime that are in use. Weak, so it keeps none.
 class SharedTransports {
 public:
@@ -47,6 +41,12 @@ private:
 
 }  // namespace
 
+void write_pending_line(std::string const& line) {
+    // One call, so that lines of several threads do not mix.
+    auto const text = "tinkxx: " + line + '\n';
+    (void)std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
 TransportKey transport_key(ResolvedOptions const& resolved, service::SessionConfig const& config) {
     return {.net = resolved.net,
             .endpoint = config.http.endpoint.key(),
@@ -71,7 +71,7 @@ std::shared_ptr<service::ClientCore> make_core(
     if (options.when_full == WhenFull::reject) {
         settings.when_full = service::PendingBound::WhenFull::reject;
     }
-    if (options.report_pending) settings.report = write_line;
+    if (options.report_pending) settings.report = write_pending_line;
     settings.warn_of_stalls = options.warn_of_stalls;
     if (options.submit_encoding) {
         settings.submit_encoding = *options.submit_encoding == SubmitEncoding::json

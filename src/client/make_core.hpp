@@ -30,6 +30,9 @@ struct TransportKey {
 /// with the last of those who hold it. Throws as `net_transport`. Any thread.
 [[nodiscard]] std::shared_ptr<Transport> shared_transport(Runtime const& runtime, TransportKey key);
 
+/// Writes a line to stderr, for `ClientOptions::report_pending`. Any thread.
+void write_pending_line(std::string const& line);
+
 /// A session and what its clients share; a shadow, which needs a snapshot, is shared with others of
 /// the same session and options. `ids` is shared by what one client shows together. Any thread.
 [[nodiscard]] std::shared_ptr<service::ClientCore> make_core(

@@ -9,10 +9,12 @@ target_sources(tinkxx PRIVATE
     service/breaker/breaker_machine.cpp
     service/breaker/circuit_breaker.cpp
     service/calls/close_call.cpp
+    service/calls/http_entry.cpp
     service/calls/http_send_call.cpp
     service/calls/http_stream_call.cpp
     service/calls/sampler_stream_call.cpp
     service/calls/session_call.cpp
+    service/core/call_book.cpp
     service/core/client_core.cpp
     service/core/encoding_choice.cpp
     service/core/pending_bound.cpp
