@@ -3,10 +3,12 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/http.hpp>
 #include <tinkxx/options.hpp>
+#include <tinkxx/status.hpp>
 
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace tinkxx {
 
@@ -50,6 +52,9 @@ public:
     /// Once a part of the body was passed on, the call is not retried: a failure then has
     /// `RetryEnd::not_repeatable`. An exception from `on_data` ends the call with `CallbackError`.
     [[nodiscard]] Future<HttpResponse> stream(HttpRequest request, DataHandler on_data) const;
+
+    /// The pending calls, oldest first: the stage of each, and what it waits for.
+    [[nodiscard]] Future<std::vector<OperationStatus>> pending() const;
 
     /// Cancels pending calls; later calls fail with `ClosedError`. Does not wait.
     void close() const;

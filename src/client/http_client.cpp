@@ -4,14 +4,17 @@
 #include "client/resolved_options.hpp"
 #include "service/calls/http_send_call.hpp"
 #include "service/calls/http_stream_call.hpp"
+#include "service/core/call_book.hpp"
 #include "service/core/client_core.hpp"
 #include "service/http/http_context.hpp"
 #include "service/http/http_order.hpp"
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace tinkxx {
 
@@ -34,6 +37,8 @@ public:
             config, runtime_.core(), std::move(transport),
             std::make_shared<service::FixedCredential>(credentials.api_key)));
         context_->speak_for_calls();
+        book_ = make_book(std::make_unique<service::CallBook>(*context_, *config,
+                                                              std::make_shared<std::uint64_t>()));
     }
 
     template <class Operation, class... Args>
@@ -60,8 +65,18 @@ public:
             return future;
         }
         auto operation = std::make_shared<Operation>(
-            context_, std::move(promise), std::move(*order), std::forward<Args>(args)...);
+            context_, book_, std::move(promise), std::move(*order), std::forward<Args>(args)...);
         operation->launch();
+        return future;
+    }
+
+    [[nodiscard]] Future<std::vector<OperationStatus>> pending() const {
+        auto const done = std::make_shared<Promise<std::vector<OperationStatus>>>(runtime_);
+        auto future = done->get_future();
+        auto& scheduler = context_->scheduler();
+        scheduler.post([context = context_, book = book_, done] {
+            done->set_value(book->pending().statuses(context->scheduler().now()));
+        });
         return future;
     }
 
@@ -96,9 +111,22 @@ private:
             }};
     }
 
+    /// As the context, which it needs, it belongs to the loop.
+    [[nodiscard]] std::shared_ptr<service::CallBook> make_book(
+        std::unique_ptr<service::CallBook> made) const {
+        return {made.release(), [context = context_](service::CallBook* last) mutable {
+                    std::unique_ptr<service::CallBook> owned{last};
+                    auto const kept = std::move(context);
+                    if (!service::reaches_loop(kept->runtime())) return owned.reset();
+                    kept->scheduler().post(
+                        [kept, owned = std::move(owned)]() mutable { owned.reset(); });
+                }};
+    }
+
     // Released last: as the last handle it ends the loop.
     Runtime runtime_;
     std::shared_ptr<service::HttpContext> context_{};
+    std::shared_ptr<service::CallBook> book_{};
     std::atomic<bool> closed_{false};
 };
 
@@ -113,6 +141,8 @@ Future<HttpResponse> HttpClient::send(HttpRequest request) const {
 Future<HttpResponse> HttpClient::stream(HttpRequest request, DataHandler on_data) const {
     return impl_->start<service::HttpStreamCall>(std::move(request), std::move(on_data));
 }
+
+Future<std::vector<OperationStatus>> HttpClient::pending() const { return impl_->pending(); }
 
 void HttpClient::close() const { impl_->close(); }
 

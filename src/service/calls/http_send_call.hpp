@@ -3,6 +3,8 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/http.hpp>
 
+#include "service/calls/http_entry.hpp"
+#include "service/core/call_book.hpp"
 #include "service/http/http_call.hpp"
 
 #include <memory>
@@ -14,8 +16,8 @@ namespace tinkxx::service {
 class HttpSendCall final : public std::enable_shared_from_this<HttpSendCall>,
                            private HttpCall::Listener {
 public:
-    HttpSendCall(std::shared_ptr<HttpContext> context, Promise<HttpResponse> promise,
-                 HttpOrder order);
+    HttpSendCall(std::shared_ptr<HttpContext> context, std::shared_ptr<CallBook> book,
+                 Promise<HttpResponse> promise, HttpOrder order);
 
     /// Goes to the loop. Any thread, once.
     void launch();
@@ -25,12 +27,14 @@ private:
     void stop() noexcept;
     void on_response(HttpResponse response) override;
     void on_error(Error error) override;
+    void on_standing() override { entry_.look(); }
 
     std::shared_ptr<HttpContext> const context_;  // outlives the call
     Promise<HttpResponse> promise_;
-    HttpOrder order_;
-    std::string url_{};
+    HttpParcel parcel_;
+    std::shared_ptr<HttpOrder const> const order_;
     HttpCall call_;
+    HttpEntry entry_;
     std::shared_ptr<HttpSendCall> self_{};  // while under way; loop thread only
 };
 

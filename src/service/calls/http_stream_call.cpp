@@ -5,15 +5,24 @@
 
 namespace tinkxx::service {
 
-HttpStreamCall::HttpStreamCall(std::shared_ptr<HttpContext> context, Promise<HttpResponse> promise,
-                               HttpOrder order, DataHandler on_data)
+namespace {
+
+std::shared_ptr<HttpOrder const> streamed(HttpOrder order) {
+    order.stream = true;
+    return std::make_shared<HttpOrder const>(std::move(order));
+}
+
+}  // namespace
+
+HttpStreamCall::HttpStreamCall(std::shared_ptr<HttpContext> context, std::shared_ptr<CallBook> book,
+                               Promise<HttpResponse> promise, HttpOrder order, DataHandler on_data)
     : context_{std::move(context)},
       promise_{std::move(promise)},
-      order_{std::move(order)},
+      parcel_{.headers = std::move(order.headers), .body = std::move(order.body)},
+      order_{streamed(std::move(order))},
       on_data_{std::move(on_data)},
-      call_{*context_, *this} {
-    order_.stream = true;
-}
+      call_{*context_, *this},
+      entry_{std::move(book), *context_, call_} {}
 
 void HttpStreamCall::launch() {
     promise_.on_cancel([weak = weak_from_this(), context = context_] {
@@ -27,13 +36,15 @@ void HttpStreamCall::launch() {
 void HttpStreamCall::begin() {
     if (promise_.done() || !context_->usable()) return;
     self_ = shared_from_this();
-    url_ = order_.url;
-    call_.start(std::move(order_));
+    entry_.begin(order_);
+    call_.start(order_, std::move(parcel_));
+    entry_.look();
 }
 
 void HttpStreamCall::stop() noexcept {
     auto const keep_alive = std::move(self_);
     call_.cancel();
+    entry_.end();
 }
 
 void HttpStreamCall::resume() noexcept {
@@ -46,6 +57,7 @@ void HttpStreamCall::resume() noexcept {
 
 void HttpStreamCall::on_body(std::span<char const> data) {
     if (!std::exchange(flows_, true)) on_standing();
+    entry_.flow();
     bool pause = false;
     {
         std::lock_guard const lock{mutex_};
@@ -61,7 +73,7 @@ void HttpStreamCall::on_body(std::span<char const> data) {
 }
 
 void HttpStreamCall::on_response(HttpResponse response) {
-    if (response.url.empty()) response.url = std::move(url_);
+    if (response.url.empty()) response.url = order_->url;
     finish(std::move(response));
 }
 
@@ -69,6 +81,7 @@ void HttpStreamCall::on_error(Error error) { finish(std::move(error)); }
 
 void HttpStreamCall::finish(Result<HttpResponse> result) {
     auto const keep_alive = std::move(self_);
+    entry_.end();
     {
         std::lock_guard const lock{mutex_};
         result_.emplace(std::move(result));

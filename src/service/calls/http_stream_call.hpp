@@ -3,6 +3,8 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/http.hpp>
 
+#include "service/calls/http_entry.hpp"
+#include "service/core/call_book.hpp"
 #include "service/http/http_call.hpp"
 
 #include <functional>
@@ -25,8 +27,9 @@ public:
     /// What is kept for a slow handler before the server is made to wait.
     static constexpr std::size_t high_water = std::size_t{64} * 1024;
 
-    HttpStreamCall(std::shared_ptr<HttpContext> context, Promise<HttpResponse> promise,
-                   HttpOrder order, DataHandler on_data);
+    /// `book` is null if it is part of a call that is listed itself.
+    HttpStreamCall(std::shared_ptr<HttpContext> context, std::shared_ptr<CallBook> book,
+                   Promise<HttpResponse> promise, HttpOrder order, DataHandler on_data);
 
     /// Called on the loop whenever it stands somewhere else. Before `launch`.
     void on_change(std::function<void()> watcher) { watcher_ = std::move(watcher); }
@@ -50,6 +53,7 @@ private:
     void on_body(std::span<char const> data) override;
     void on_standing() override {
         if (watcher_) watcher_();
+        entry_.look();
     }
     void finish(Result<HttpResponse> result);
 
@@ -59,12 +63,13 @@ private:
 
     std::shared_ptr<HttpContext> const context_;  // outlives the call
     Promise<HttpResponse> promise_;
-    HttpOrder order_;
-    std::string url_{};
+    HttpParcel parcel_;
+    std::shared_ptr<HttpOrder const> const order_;
     DataHandler const on_data_;
     std::function<void()> watcher_{};
     bool flows_{false};
     HttpCall call_;
+    HttpEntry entry_;
     std::shared_ptr<HttpStreamCall> self_{};  // while under way; loop thread only
 
     // Guards what follows, shared by the loop and the executor. Not held in user code.

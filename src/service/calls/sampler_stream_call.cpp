@@ -22,8 +22,9 @@ void SamplerStreamCall::launch() {
 void SamplerStreamCall::go() {
     Promise<HttpResponse> whole{runtime_};
     auto stream_end = whole.get_future();
-    stream_ = std::make_shared<HttpStreamCall>(core().http().shared_from_this(), std::move(whole),
-                                               make_order_(ready_sampler_), std::move(on_data_));
+    stream_ = std::make_shared<HttpStreamCall>(core().http().shared_from_this(), nullptr,
+                                               std::move(whole), make_order_(ready_sampler_),
+                                               std::move(on_data_));
     std::weak_ptr<SamplerStreamCall> const weak =
         std::static_pointer_cast<SamplerStreamCall>(shared_from_this());
     stream_->on_change([weak] {

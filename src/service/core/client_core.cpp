@@ -5,7 +5,6 @@
 #include "service/http/http_order.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -49,12 +48,6 @@ std::shared_ptr<EncodingChoice> choice_for(std::optional<SubmitEncoding> fixed, 
     return choice;
 }
 
-void report(std::string const& pending) {
-    // One call, so that lines of several threads do not mix.
-    auto const line = "tinkxx: " + pending + '\n';
-    (void)std::fwrite(line.data(), 1, line.size(), stderr);
-}
-
 }  // namespace
 
 ClientCore::Limits::Limits(ClientCore& core, Session& session)
@@ -81,32 +74,7 @@ ClientCore::ClientCore(std::shared_ptr<Session> session, std::shared_ptr<ClientC
       config_{std::move(config)},
       runtime_{std::move(runtime)},
       bound_{PendingBound::make(config_->max_pending, config_->when_full)},
-      wants_stages_{
-          std::ranges::any_of(http().config().observers,
-                              [](auto const& observer) { return observer->wants_stages(); })},
-      ids_{std::move(ids)},
-      pending_{ids_} {
-    bool const warns = config_->warn_of_stalls && http().logs(LogLevel::warning);
-    if (config_->report_pending || warns) {
-        pending_.on_first([this] { on_first_pending(); });
-    }
-}
-
-void ClientCore::on_first_pending() {
-    if (!config_->report_pending) {
-        if (!stalls_) stalls_ = http().runtime().part<StallReporter>();
-        return stalls_->watch(*this, scheduler());
-    }
-    if (!armed()) scheduler().arm(*this, scheduler().now() + between_reports, Precision::coarse);
-}
-
-StallReporter::Topic ClientCore::topic() const {
-    auto const& log = http().config().log;
-    bool const own = log && log.target_type() != stderr_log().target_type();
-    return {.server = session_->endpoint_key(), .log = own ? ids_.get() : nullptr};
-}
-
-void ClientCore::warn(std::string const& line) { http().log(LogLevel::warning, line); }
+      book_{http_, *config_, std::move(ids)} {}
 
 std::shared_ptr<ClientCore> ClientCore::make(std::shared_ptr<Session> session,
                                              std::shared_ptr<ClientConfig const> config,
@@ -130,7 +98,6 @@ std::shared_ptr<ClientCore> ClientCore::make(std::shared_ptr<Session> session,
 }
 
 ClientCore::~ClientCore() {
-    if (stalls_) stalls_->forget(*this);
     if (attached_) session_->remove(*this);
 }
 
@@ -158,7 +125,7 @@ Metadata ClientCore::metadata(Metadata call) const {
 }
 
 void ClientCore::tell_stage(OperationStatus const& standing, Metadata call) const {
-    if (!wants_stages_) return;
+    if (!wants_stages()) return;
     StageEvent told;
     told.id = standing.id;
     told.operation = standing.operation;
@@ -181,7 +148,7 @@ void ClientCore::on_session_closing(bool finished) {
     // First: what one call gives back must not let another begin that is to end as well.
     ending_ = true;
     if (limits_) limits_->results.stop();
-    pending_.close();
+    pending().close();
     listeners_.tell();
     // A session that is over on the server needs no cancels (R-FUT-72).
     if (limits_ && finished) limits_->cancels.close();
@@ -193,23 +160,12 @@ void ClientCore::drain(TimePoint deadline, std::function<void()> done) {
     limits_->cancels.drain(deadline, std::move(done));
 }
 
-void ClientCore::on_time() {
-    if (pending_.size() == 0) return;
-    auto const now = scheduler().now();
-    if (auto const awaited = pending_.awaited(); awaited.oldest != nullptr) {
-        auto line = std::to_string(awaited.count) +
-                    " pending; the oldest: " + to_string(awaited.oldest->status(now));
-        http().runtime().run_callback([line = std::move(line)] { report(line); });
-    }
-    scheduler().arm(*this, now + between_reports, Precision::coarse);
-}
-
 ServiceStatus ClientCore::status() {
     TINKXX_ASSERT_LOOP(scheduler());
     auto const now = scheduler().now();
     ServiceStatus status;
     if (session_->ready()) status.session_id = session_->session_id();
-    status.pending = pending_.statuses(now);
+    status.pending = pending().statuses(now);
     if (telemetry_) status.telemetry_queued = telemetry_->queued();
     if (auto const since = context().billing().since()) status.billing_pause = now - *since;
     if (!limits_) return status;

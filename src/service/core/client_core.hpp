@@ -4,9 +4,9 @@
 
 #include "service/common/close_listener.hpp"
 #include "service/common/random.hpp"
+#include "service/core/call_book.hpp"
 #include "service/core/pending.hpp"
 #include "service/core/pending_bound.hpp"
-#include "service/core/stall_reporter.hpp"
 #include "service/limits/backoff_gate.hpp"
 #include "service/limits/permits.hpp"
 #include "service/results/cancel_queue.hpp"
@@ -38,14 +38,10 @@ class EncodingChoice;
 /// What all calls of one client share: the session, the limits of dispatch, the gate, the budget
 /// for downloads, and the list of what is pending. Made on any thread, then for the loop thread
 /// only; held by `std::shared_ptr`.
-class ClientCore final : public std::enable_shared_from_this<ClientCore>,
-                         private SessionPart,
-                         private Timer,
-                         private StallReporter::Client {
+class ClientCore final : public std::enable_shared_from_this<ClientCore>, private SessionPart {
 public:
     static constexpr std::int64_t default_count = 400;     // R-SAMP-20
     static constexpr std::int64_t default_throttled = 10;  // R-SAMP-21
-    static constexpr std::chrono::seconds between_reports{5};
 
     /// When the last handle goes away, on whatever thread, the session is closed on the loop, and
     /// what is left goes there too.
@@ -67,11 +63,11 @@ public:
     [[nodiscard]] ServiceContext& context() const noexcept { return context_; }
     [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
     [[nodiscard]] ClientConfig const& config() const noexcept { return *config_; }
-    [[nodiscard]] PendingList& pending() noexcept { return pending_; }
+    [[nodiscard]] PendingList& pending() noexcept { return book_.pending(); }
     /// Any thread.
     [[nodiscard]] PendingBound& bound() const noexcept { return *bound_; }
     /// Whether an observer wants to know each step of each call. Any thread.
-    [[nodiscard]] bool wants_stages() const noexcept { return wants_stages_; }
+    [[nodiscard]] bool wants_stages() const noexcept { return book_.wants_stages(); }
     /// Tells observers, if they want to know. `call` is the metadata of the call.
     void tell_stage(OperationStatus const& standing, Metadata call) const;
     /// The lines of the caller's trace context (R-EXT-20). Called on the thread that makes a call.
@@ -142,14 +138,9 @@ private:
 
     void on_session_closing(bool finished) override;
     [[nodiscard]] std::size_t calls_under_way() const noexcept override {
-        return pending_.awaited().count;
+        return book_.pending().awaited().count;
     }
     void drain(TimePoint deadline, std::function<void()> done) override;
-    void on_time() override;
-    void on_first_pending();
-    PendingList const& watched() const noexcept override { return pending_; }
-    StallReporter::Topic topic() const override;
-    void warn(std::string const& line) override;
 
     std::shared_ptr<Session> const session_;
     // Of the session: what every call needs.
@@ -159,10 +150,7 @@ private:
     std::shared_ptr<ClientConfig const> const config_;
     std::optional<Runtime> const runtime_;
     std::shared_ptr<PendingBound> const bound_;
-    bool const wants_stages_;
-    PendingList::Ids const ids_;
-    PendingList pending_;
-    std::shared_ptr<StallReporter> stalls_{};  ///< null until something is pending
+    CallBook book_;
     CloseListeners listeners_{};
     std::optional<SessionTelemetry> telemetry_{};
     std::optional<Limits> limits_{};

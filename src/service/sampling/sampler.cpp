@@ -153,9 +153,23 @@ void Sampler::finish(Result<void> const& outcome) {
     call_.reset();
     state_ = outcome ? State::ready : State::idle;
     if (outcome) handler_ = handler_of(*config_);
-    // Those who come while these are told wait for another try.
-    auto told = std::exchange(waiters_, {});
-    while (auto* const waiter = told.pop_front()) waiter->on_sampler(outcome);
+    tell_waiters(outcome);
+}
+
+/// Those who come while these are told wait for another try: a mark stands before them. All stay in
+/// one list, since any of them may be forgotten meanwhile.
+void Sampler::tell_waiters(Result<void> const& outcome) {
+    struct Mark final : SamplerWaiter {
+        explicit Mark(Sampler& its_sampler) noexcept : sampler{its_sampler} {}
+        ~Mark() override { sampler.forget(*this); }
+        void on_sampler(Result<void> /*outcome*/) override {}
+        void on_standing() override {}
+        Sampler& sampler;
+    };
+    Mark mark{*this};
+    SamplerWaiter& last = mark;
+    waiters_.push_back(last);
+    while (last.links_.linked()) waiters_.pop_front()->on_sampler(outcome);
 }
 
 Stage Sampler::stage() const noexcept {

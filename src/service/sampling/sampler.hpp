@@ -124,6 +124,7 @@ private:
     [[nodiscard]] std::shared_ptr<RetryHandler> handler_of(RetryConfig const& config);
     void number_from(std::int64_t clone);
     void number_at_random();
+    void tell_waiters(Result<void> const& outcome);
     void finish(Result<void> const& outcome);
 
     std::shared_ptr<ClientCore> const core_;

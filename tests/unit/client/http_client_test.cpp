@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <span>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace tinkxx {
 namespace {
@@ -369,6 +373,132 @@ TEST_F(HttpClientTest, TellsObserversAndTheLog) {  // R-EXT-30, R-CONF-12
     EXPECT_THAT(all, HasSubstr("GET /x < 503"));
     EXPECT_THAT(all, HasSubstr("200 in"));
     EXPECT_THAT(all, Not(HasSubstr("tml-0123")));
+}
+
+// What is pending
+// ----------------------------------------------------------------------------------
+
+/// A client whose clock stands still, and its warnings.
+struct PendingHttp : HttpClientTest {
+    PendingHttp() { clock->set_auto_advance(false); }
+
+    HttpClient listed() {
+        auto opts = options();
+        opts.log = [this](LogLevel, std::string_view line) { lines.emplace_back(line); };
+        return HttpClient{opts};
+    }
+    std::vector<OperationStatus> pending(HttpClient const& http) {
+        auto asked = http.pending();
+        run();
+        return asked.get();
+    }
+    void pass_time(std::chrono::seconds span) {
+        for (; span > 0s; span -= 1s) {
+            clock->advance(1s);
+            run();
+        }
+    }
+    static Reply refused() {
+        return Reply{.status = 0,
+                     .failure = Failure{.kind = FailureKind::connect,
+                                        .message = "cannot connect to host:8000: refused",
+                                        .seen = Seen::no}};
+    }
+
+    std::vector<std::string> lines{};
+};
+
+TEST_F(PendingHttp, CallsAreListedUntilTheyAreOver) {  // R-TEST-01
+    fake->push({.delay = 9s});
+    fake->push({.body = "data: 1", .delay = 9s});
+    auto const http = listed();
+    auto sent = http.send({.path = "/a"});
+    auto streamed = http.stream({.path = "/b"}, [](std::span<char const>) {});
+    run();
+    clock->advance(2s);
+    auto const all = pending(http);
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[0].operation, "GET /a");
+    EXPECT_EQ(all[1].operation, "GET /b");
+    EXPECT_LT(all[0].id, all[1].id);
+    EXPECT_EQ(all[0].stage, Stage::submitting);
+    EXPECT_EQ(all[0].age, 2s);
+    EXPECT_EQ(all[0].stalled, 2s);
+    EXPECT_EQ(all[0].attempt, 1);
+    EXPECT_EQ(all[0].why, "the service has not answered yet");
+    pass_time(7s);
+    EXPECT_TRUE(sent.ready() && streamed.ready());
+    EXPECT_EQ(pending(http).size(), 0U);
+}
+
+TEST_F(PendingHttp, ACallThatIsRepeatedSaysWhy) {  // R-TEST-01
+    fake->otherwise([](auto const&) { return refused(); });
+    auto const http = listed();
+    auto sent = http.send({.path = "/a"});
+    run();
+    auto const waits = pending(http).at(0);
+    EXPECT_EQ(waits.stage, Stage::waiting_to_submit);
+    EXPECT_THAT(waits.why, HasSubstr("cannot connect to host:8000"));
+    EXPECT_GT(waits.ends_in.value_or(0s), 0s);
+    EXPECT_EQ(waits.attempt, 2);
+    fake->otherwise([](auto const&) { return Reply{.delay = 9s}; });
+    clock->advance(1s);
+    auto const again = pending(http).at(0);
+    EXPECT_EQ(again.stage, Stage::submitting);
+    EXPECT_THAT(again.why, HasSubstr("last: GET /a: cannot connect"));
+    EXPECT_EQ(again.stalled, 1s);
+}
+
+TEST_F(PendingHttp, CallsThatAreCancelledOrClosedLeaveTheList) {
+    fake->otherwise([](auto const&) { return Reply{.delay = 24h}; });
+    auto const http = listed();
+    auto sent = http.send({.path = "/a"});
+    auto streamed = http.stream({.path = "/b"}, [](std::span<char const>) {});
+    auto third = http.send({.path = "/c"});
+    run();
+    sent.cancel();
+    streamed.cancel();
+    EXPECT_EQ(pending(http).size(), 1U);
+    http.close();
+    EXPECT_EQ(pending(http).size(), 0U);
+    EXPECT_TRUE(third.ready());
+}
+
+TEST_F(PendingHttp, AStallIsWarnedOf) {  // R-TEST-01
+    fake->otherwise([](auto const&) { return refused(); });
+    auto const http = listed();
+    auto sent = http.send({.path = "/a"});
+    auto streamed = http.stream({.path = "/b"}, [](std::span<char const>) {});
+    pass_time(4s);
+    EXPECT_EQ(lines.size(), 0U);
+    pass_time(2s);
+    ASSERT_EQ(lines.size(), 1U);
+    EXPECT_THAT(lines[0], HasSubstr("2 calls are pending; GET /"));
+    EXPECT_THAT(lines[0], HasSubstr(" has waited 5.0 s: GET /"));
+    EXPECT_THAT(lines[0], HasSubstr("cannot connect to host:8000"));
+}
+
+TEST_F(PendingHttp, ObserversSeeEachStage) {  // R-EXT-30
+    struct Stages final : Observer {
+        void on_stage(StageEvent const& event) override {
+            seen.push_back(event.operation + ' ' + std::string{to_string(event.stage)});
+        }
+        bool wants_stages() const noexcept override { return true; }
+        std::vector<std::string> seen{};
+    };
+    auto const stages = std::make_shared<Stages>();
+    fake->push(refused());
+    fake->push({});
+    auto opts = options();
+    opts.observers = {stages};
+    auto sent = HttpClient{opts}.send({.path = "/a"});
+    run();
+    clock->advance(1s);
+    run();
+    EXPECT_TRUE(sent.ready());
+    EXPECT_THAT(stages->seen,
+                ::testing::ElementsAre("GET /a submitting", "GET /a waiting to submit again",
+                                       "GET /a submitting"));
 }
 
 }  // namespace
