@@ -23,6 +23,7 @@ constexpr char const* about =
     "  tinkxx serve                 a Tinker server on this machine: no key, no network, no GPU\n"
     "  tinkxx tokenize              the tokens of a text, for any model\n"
     "  tinkxx detokenize            the text of tokens\n"
+    "  tinkxx render                a conversation as the tokens that a model learns from\n"
     "  tinkxx home check            whether what a server keeps is whole, and how to repair it\n"
     "  tinkxx COMMAND --help        what a command does, with examples";
 

@@ -9,7 +9,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <limits>
@@ -70,20 +69,6 @@ private:
     std::optional<std::int64_t> value_{};
     std::size_t count_{0};
 };
-
-/// On a terminal, nothing that it would obey.
-std::string printable(std::string text) {
-    if (::isatty(STDOUT_FILENO) != 1) return text;
-    std::string out;
-    std::string_view rest = text;
-    while (!rest.empty()) {
-        auto const end = std::min(rest.find_first_of("\n\t"), rest.size());
-        out += one_line(rest.substr(0, end));
-        if (end < rest.size()) out += rest[end];
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    return out;
-}
 
 void print_text(DetokenizeArguments const& arguments, text::TextTokenizer const& tokenizer,
                 Terminal& terminal) {

@@ -1,7 +1,11 @@
 #include "commands/text_command.hpp"
 
+#include <tinkxx/log.hpp>
 #include <tinkxx/text/hub_http.hpp>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <new>
@@ -45,6 +49,19 @@ Trouble text_trouble(std::string headline, std::string const& message) {
 
 text::LoadedTokenizer choose_tokenizer(TokenizerArguments const& arguments) {
     return text::load_tokenizer(place_of(arguments), {.tiktoken_pattern = arguments.pattern});
+}
+
+std::string printable(std::string text) {
+    if (::isatty(STDOUT_FILENO) != 1) return text;
+    std::string out;
+    std::string_view rest = text;
+    while (!rest.empty()) {
+        auto const end = std::min(rest.find_first_of("\n\t"), rest.size());
+        out += one_line(rest.substr(0, end));
+        if (end < rest.size()) out += rest[end];
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return out;
 }
 
 Exit complain_of_line(BadLine const& line, std::string_view wanted, Terminal& terminal) {

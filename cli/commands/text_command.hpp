@@ -25,6 +25,9 @@ struct TokenizerArguments {
 /// Throws `Error`.
 [[nodiscard]] text::LoadedTokenizer choose_tokenizer(TokenizerArguments const& arguments);
 
+/// On a terminal, `text` without what it would obey; else as it is.
+[[nodiscard]] std::string printable(std::string text);
+
 /// Says which line of stdin is wrong; `wanted` is what it should have been.
 Exit complain_of_line(BadLine const& line, std::string_view wanted, Terminal& terminal);
 

@@ -39,6 +39,22 @@ constexpr char const* detokenize_examples =
     "JSON string. Bytes that form no character become U+FFFD.\n\n"
     "Exit codes: as of tinkxx tokenize.";
 
+constexpr char const* about_render =
+    "Turns conversations into the tokens that a model was trained with, and shows what of them\n"
+    "counts in the loss. Reads one conversation from stdin, or with --jsonl one in each line: a\n"
+    "JSON list of messages, or an object with messages, tools and variables of the template.";
+
+constexpr char const* render_examples =
+    "Examples:\n"
+    "  echo "
+    "'[{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\",\"content\":\"Hello!\"}]' |\n"
+    "    tinkxx render --tokenizer models/Qwen3-8B --renderer qwen3\n"
+    "  tinkxx render --tokenizer models/Qwen3-8B --renderer qwen3 --jsonl <chats.jsonl\n"
+    "  tinkxx render --tokenizer models/Qwen3-8B --template --prompt --jsonl <chats.jsonl\n\n"
+    "With --jsonl each line of stdout is {\"tokens\":[...],\"weights\":[...]}, with --prompt\n"
+    "{\"tokens\":[...]}, and with --template a JSON string.\n\n"
+    "Exit codes: as of tinkxx tokenize.";
+
 /// An empty value is mostly a variable of a script that was never set.
 CLI::Validator not_empty_text() {
     return {[](std::string& text) {
@@ -77,6 +93,7 @@ void add_threads(CLI::App& command, unsigned& threads) {
 TextCommands::TextCommands(CLI::App& app) {
     add_tokenize(app);
     add_detokenize(app);
+    add_render(app);
 }
 
 void TextCommands::add_tokenize(CLI::App& app) {
@@ -121,11 +138,49 @@ void TextCommands::add_detokenize(CLI::App& app) {
     add_threads(*detokenize_, to.threads);
 }
 
-bool TextCommands::parsed() const { return tokenize_->parsed() || detokenize_->parsed(); }
+void TextCommands::add_render(CLI::App& app) {
+    auto& to = render_arguments_;
+    render_ = app.add_subcommand("render", about_render);
+    render_->footer(render_examples);
+    add_tokenizer(*render_, to.tokenizer);
+    auto* const renderer =
+        render_->add_option("--renderer", to.renderer, "Such as qwen3, llama3 or role_colon")
+            ->type_name("NAME")
+            ->check(not_empty_text());
+    auto* const with_template = render_->add_flag(
+        "--template", to.use_template, "The chat template of the folder instead: text, no tokens");
+    with_template->excludes(renderer);
+    auto* const how = render_->add_option_group("how");
+    how->add_options(renderer, with_template);
+    how->require_option(1);
+    auto* const prompt = render_->add_flag(
+        "--prompt", to.prompt, "What the model is given to answer, in place of what it learns");
+    render_->add_flag("--jsonl", to.jsonl, "A conversation in each line; JSON out");
+    render_
+        ->add_option("--train-on", to.train_on,
+                     "What counts in the loss: last_assistant_message, last_assistant_turn, "
+                     "all_assistant_messages, all_messages, all_tokens, "
+                     "all_user_and_system_messages or customized")
+        ->type_name("WHAT")
+        ->check(not_empty_text())
+        ->excludes(prompt)
+        ->excludes(with_template)
+        ->capture_default_str();
+    render_
+        ->add_option("--date", to.date, "For prompts that tell it, as 2025-11-30; by default today")
+        ->type_name("DATE")
+        ->check(not_empty_text());
+    add_threads(*render_, to.threads);
+}
+
+bool TextCommands::parsed() const {
+    return tokenize_->parsed() || detokenize_->parsed() || render_->parsed();
+}
 
 Exit TextCommands::run(Terminal& terminal) const {
     if (tokenize_->parsed()) return tokenize(tokenize_arguments_, terminal);
-    return detokenize(detokenize_arguments_, terminal);
+    if (detokenize_->parsed()) return detokenize(detokenize_arguments_, terminal);
+    return render(render_arguments_, terminal);
 }
 
 }  // namespace tinkxx::cli

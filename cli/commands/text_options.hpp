@@ -1,6 +1,7 @@
 #pragma once
 
 #include "commands/detokenize.hpp"
+#include "commands/render.hpp"
 #include "commands/tokenize.hpp"
 #include "output/terminal.hpp"
 
@@ -21,11 +22,14 @@ public:
 private:
     void add_tokenize(CLI::App& app);
     void add_detokenize(CLI::App& app);
+    void add_render(CLI::App& app);
 
     TokenizeArguments tokenize_arguments_{};
     DetokenizeArguments detokenize_arguments_{};
+    RenderArguments render_arguments_{};
     CLI::App* tokenize_{nullptr};
     CLI::App* detokenize_{nullptr};
+    CLI::App* render_{nullptr};
 };
 
 }  // namespace tinkxx::cli

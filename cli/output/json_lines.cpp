@@ -206,7 +206,9 @@ public:
         return true;
     }
     void skip_blanks() noexcept {
-        while (at_ < line_.size() && (line_[at_] == ' ' || line_[at_] == '\t')) ++at_;
+        while (at_ < line_.size() && (line_[at_] == ' ' || line_[at_] == '\t' ||
+                                      line_[at_] == '\r' || line_[at_] == '\n'))
+            ++at_;
     }
     void end() {
         skip_blanks();
@@ -236,7 +238,37 @@ public:
         }
     }
 
+    /// Any value, as it stands there: up to the comma or bracket that is not part of it.
+    [[nodiscard]] std::string_view value() {
+        auto const begin = at_;
+        std::size_t depth = 0;
+        while (at_ < line_.size()) {
+            auto const c = line_[at_];
+            if (depth == 0 && (c == ',' || c == '}' || c == ']')) break;
+            if (c == '"') {
+                skip_string();
+                continue;
+            }
+            if (c == '{' || c == '[') ++depth;
+            if (c == '}' || c == ']') --depth;
+            ++at_;
+        }
+        if (at_ == begin) fail("a value");
+        auto const found = line_.substr(begin, at_ - begin);
+        return found.substr(0, found.find_last_not_of(" \t\r\n") + 1);
+    }
+
 private:
+    void skip_string() {
+        ++at_;
+        while (at_ < line_.size() && line_[at_] != '"') at_ += line_[at_] == '\\' ? 2 : 1;
+        if (at_ >= line_.size()) {
+            at_ = line_.size();
+            fail("the closing quote of a JSON string");
+        }
+        ++at_;
+    }
+
     void escape(std::string& to, bool lossy) {
         constexpr std::string_view letters = "\"\\/bfnrt";
         constexpr std::string_view values = "\"\\/\b\f\n\r\t";
@@ -325,6 +357,27 @@ std::vector<Token> json_tokens_of(std::string_view line) {
     }
     cursor.end();
     return tokens;
+}
+
+std::vector<std::pair<std::string, std::string_view>> json_members_of(std::string_view text) {
+    JsonCursor cursor{text};
+    std::vector<std::pair<std::string, std::string_view>> members;
+    if (!cursor.take('{')) cursor.fail("a JSON object");
+    cursor.skip_blanks();
+    if (!cursor.take('}')) {
+        while (true) {
+            cursor.skip_blanks();
+            auto name = cursor.string(false);
+            cursor.skip_blanks();
+            if (!cursor.take(':')) cursor.fail("a colon");
+            cursor.skip_blanks();
+            members.emplace_back(std::move(name), cursor.value());
+            if (cursor.take('}')) break;
+            if (!cursor.take(',')) cursor.fail("a comma or the end of the object");
+        }
+    }
+    cursor.end();
+    return members;
 }
 
 void append_json(std::string& to, std::string_view text) {

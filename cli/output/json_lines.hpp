@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tinkxx::cli {
@@ -57,6 +58,11 @@ using LineAnswer = std::function<void(std::string_view line, std::string& answer
 /// Throw `Error` with the reason.
 [[nodiscard]] std::string json_string_of(std::string_view line, bool lossy);
 [[nodiscard]] std::vector<Token> json_tokens_of(std::string_view line);
+
+/// The members of a JSON object, by name: each with its value as it stands there. What is within a
+/// value is not checked. Throws as above.
+[[nodiscard]] std::vector<std::pair<std::string, std::string_view>> json_members_of(
+    std::string_view text);
 
 /// Appends `text`, which is UTF-8, as a JSON string: nothing in it is replaced.
 void append_json(std::string& to, std::string_view text);

@@ -21,13 +21,14 @@ BELOW = {
     "types": {"transport", "base"},  # members of public values
     "wire": {"types", "base"},
     "math": {"wire", "types", "base"},
+    "text": {"types", "base"},  # tokenizers, templates and renderers
     "service": {"math", "wire", "types", "transport", "base"},
     "observe": {"service", "types", "transport", "base"},
     "client": {"observe", "service", "math", "net", "wire", "types", "transport", "base"},
     "testing": {"transport", "base"},
     "engine": {"base"},
     "local": {"engine", "wire", "types", "transport", "base"},
-    "join": {"client", "local", "types", "transport", "base"},  # the header that makes a client of a server
+    "join": {"client", "local", "text", "types", "transport", "base"},  # headers that bring two of them together
 }
 
 # The folders of a layer that has an order within: each may include those before it.
@@ -48,6 +49,7 @@ PUBLIC = {
     "service": ["call_options.hpp", "retry_config.hpp"],
     "testing": ["testing/"],
     "local": ["local/"],
+    "text": ["text/"],
 }
 
 # Files that belong to another layer than their folder says.
@@ -55,6 +57,7 @@ PLACED = {
     "src/base/transport.cpp": "transport",  # the few members of the interface that need a .cpp
     "src/pch.hpp": "client",  # what all of them have in common
     "include/tinkxx/local/service_client.hpp": "join",
+    "include/tinkxx/text/hub_http.hpp": "join",
 }
 
 # What a layer must not know of, whoever offers it.

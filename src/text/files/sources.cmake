@@ -8,6 +8,7 @@ target_sources(tinkxx_text PRIVATE
     files/hub_requests.cpp
     files/load.cpp
     files/partial_file.cpp
+    files/render_tokenizer.cpp
     files/text_file.cpp
     files/tiktoken_kinds.cpp
     files/tokenizer_config.cpp
@@ -19,4 +20,5 @@ target_sources(tinkxx_text PUBLIC FILE_SET HEADERS
     FILES
         ${PROJECT_SOURCE_DIR}/include/tinkxx/text/hub.hpp
         ${PROJECT_SOURCE_DIR}/include/tinkxx/text/hub_http.hpp
-        ${PROJECT_SOURCE_DIR}/include/tinkxx/text/load.hpp)
+        ${PROJECT_SOURCE_DIR}/include/tinkxx/text/load.hpp
+        ${PROJECT_SOURCE_DIR}/include/tinkxx/text/render_tokenizer.hpp)
