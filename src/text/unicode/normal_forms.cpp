@@ -48,7 +48,8 @@ public:
             push(0x1161 + index % 588 / 28, 1);
             if (index % 28 != 0) push(0x11a7 + index % 28, 1);
         } else if (auto const parts = decomposition(c, compatible_); !parts.empty()) {
-            for (auto const part : parts) push(part, &part == parts.data() ? 0 : 1);
+            push(parts[0], 0);
+            for (auto const part : parts.subspan(1)) push(part, 1);
         } else {
             push(c, 0);
         }
