@@ -22,5 +22,33 @@ target_sources(tinkxx_text PRIVATE
     render/streaming.cpp
     render/template_renderer.cpp
     render/xml_calls.cpp
+    unicode/aligned_text.cpp
+    unicode/normal_forms.cpp
+    unicode/properties.cpp
+    unicode/utf8.cpp
+    regex/pattern.cpp
+    regex/scanners.cpp
+    regex/translate.cpp
+    tokenizer/added_tokens.cpp
+    tokenizer/bpe_backtracker.cpp
+    tokenizer/bpe_model.cpp
+    tokenizer/byte_trie.cpp
+    tokenizer/decoders.cpp
+    tokenizer/encode_run.cpp
+    tokenizer/json_reader.cpp
+    tokenizer/normalizers.cpp
+    tokenizer/post_processor.cpp
+    tokenizer/pre_tokenizers.cpp
+    tokenizer/precompiled.cpp
     tokenizer/ranges.cpp
+    tokenizer/read_file.cpp
+    tokenizer/read_model.cpp
+    tokenizer/read_sections.cpp
+    tokenizer/read_tiktoken.cpp
+    tokenizer/section.cpp
+    tokenizer/stream_decoder.cpp
+    tokenizer/text_tokenizer.cpp
+    tokenizer/unigram_model.cpp
+    tokenizer/vocabulary.cpp
+    tokenizer/word_models.cpp
 )
