@@ -3,7 +3,8 @@
 //     bench_tokenizer TOKENIZER_JSON TEXT_FILE...
 //
 // Each file is cut at 4,000 characters, encoded again and again for about a second, and reported in
-// megabytes a second of the best round. `tokenizer` beside this file runs the peers on the same texts.
+// megabytes a second of the best round. `tokenizer` beside this file runs the peers on the same
+// texts.
 #include <tinkxx/error.hpp>
 #include <tinkxx/text/tokenizer.hpp>
 
@@ -75,8 +76,7 @@ void measure(tinkxx::text::TextTokenizer const& tokenizer, char const* path) {
     auto const batch = megabytes_per_second(text.size(), [&] {
         (void)tokenizer.encode_batch(parts, EncodeOptions{.add_special = false});
     });
-    auto const decode =
-        megabytes_per_second(text.size(), [&] { (void)tokenizer.decode(tokens); });
+    auto const decode = megabytes_per_second(text.size(), [&] { (void)tokenizer.decode(tokens); });
     std::cout << path << ": " << tokens.size() << " tokens (" << counted << "), encode " << encode
               << " MB/s, count " << count << ", batch " << batch << ", decode " << decode << '\n';
 }

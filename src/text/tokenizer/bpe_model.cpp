@@ -40,7 +40,8 @@ BpeModel::BpeModel(BpeOptions options, Vocabulary vocabulary,
       pairs_{std::move(pairs)} {
     has_affixes_ = !options_.prefix.empty() || !options_.suffix.empty();
     for (std::uint32_t id = 0; id < vocabulary_.limit(); ++id) {
-        if (vocabulary_.contains(id)) longest_token_ = std::max(longest_token_, vocabulary_.length(id));
+        if (vocabulary_.contains(id))
+            longest_token_ = std::max(longest_token_, vocabulary_.length(id));
     }
     for (auto const& [text, id] : odd_) odd_texts_.emplace(id, text);
     for (unsigned byte = 0; byte < 256; ++byte) {

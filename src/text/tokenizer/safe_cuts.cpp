@@ -27,7 +27,8 @@ SafeCuts::SafeCuts(Vocabulary const& vocabulary, std::vector<std::uint32_t> cons
     for (std::uint32_t id = 0; known_only && id < vocabulary.limit(); ++id) {
         if (!vocabulary.contains(id)) continue;
         auto const text = vocabulary.text(id);
-        if (text.empty() || utf8_length(static_cast<unsigned char>(text[0])) != text.size()) continue;
+        if (text.empty() || utf8_length(static_cast<unsigned char>(text[0])) != text.size())
+            continue;
         auto const* p = text.data();
         if (auto const c = next_character(p); c < direct) flags_[c] |= known;
     }
@@ -46,8 +47,7 @@ void SafeCuts::add_border(std::string_view text, std::size_t at) {
     // A token may begin or end within a character.
     auto const whole_left = !is_inner_byte(text[begin]) &&
                             begin + utf8_length(static_cast<unsigned char>(text[begin])) == at;
-    auto const whole_right =
-        at + utf8_length(static_cast<unsigned char>(text[at])) <= text.size();
+    auto const whole_right = at + utf8_length(static_cast<unsigned char>(text[at])) <= text.size();
     auto const character_at = [text](std::size_t place) {
         auto const* p = text.data() + place;
         return next_character(p);

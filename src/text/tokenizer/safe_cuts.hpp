@@ -14,8 +14,8 @@ namespace tinkxx::text {
 /// Where a word may be cut before it is merged, because no token reaches over the cut.
 ///
 /// If two characters stand beside each other in no token that merges make, no merge joins them,
-/// whatever is around. Most neighbours in a Chinese sentence are such, and all spaces of a text that
-/// is merged as one word: its parts are short then, and found in the cache of words.
+/// whatever is around. Most neighbours in a Chinese sentence are such, and all spaces of a text
+/// that is merged as one word: its parts are short then, and found in the cache of words.
 class SafeCuts {
 public:
     /// `products` are the ids that merges make. With `known_only`, characters that are no token of
