@@ -45,6 +45,7 @@ target_sources(tinkxx_text PRIVATE
     tokenizer/read_model.cpp
     tokenizer/read_sections.cpp
     tokenizer/read_tiktoken.cpp
+    tokenizer/safe_cuts.cpp
     tokenizer/section.cpp
     tokenizer/stream_decoder.cpp
     tokenizer/text_tokenizer.cpp

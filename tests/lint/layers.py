@@ -20,6 +20,7 @@ BELOW = {
     "net": {"transport", "base"},
     "types": {"transport", "base"},  # members of public values
     "wire": {"types", "base"},
+    "text": {"types", "base"},  # tokenizers
     "math": {"wire", "types", "base"},
     "text": {"types", "base"},  # tokenizers, templates and renderers
     "service": {"math", "wire", "types", "transport", "base"},
@@ -35,6 +36,7 @@ BELOW = {
 FOLDERS = {
     "net": ["address", "stream", "tls", "dial", "http", "transport"],
     "wire": ["json", "values", "sampling", "training", "session", "server"],
+    "text": ["errors", "unicode", "regex", "tokenizer"],
     "service": ["common", "text", "http", "limits", "retry", "breaker", "telemetry", "auth", "requests", "session",
                 "results", "core", "sampling", "calls", "passes", "training", "recovery"],
 }
@@ -45,6 +47,7 @@ PUBLIC = {
              "version.hpp", "detail/"],
     "transport": ["transport.hpp"],
     "net": ["net_transport.hpp"],
+    "text": ["text/"],
     "types": ["types/", "http.hpp", "observer.hpp", "query.hpp", "status.hpp"],
     "service": ["call_options.hpp", "retry_config.hpp"],
     "testing": ["testing/"],
@@ -172,6 +175,8 @@ PLANTED = [
     ("src/wire/json/planted.cpp", '#include "wire/values/tensor.hpp"'),
     ("src/wire/values/planted.cpp", '#include "wire/server/requests.hpp"'),
     ("src/wire/planted.cpp", '#include "wire/json/json.hpp"'),
+    ("src/text/unicode/planted.cpp", '#include "text/tokenizer/model.hpp"'),
+    ("src/text/tokenizer/planted.cpp", '#include "net/address/url.hpp"'),
     ("src/math/planted.cpp", '#include "service/http/planted.hpp"'),
     ("src/testing/planted.cpp", '#include "net/address/url.hpp"'),
     ("src/local/planted.cpp", "#include <tinkxx/tinkxx.hpp>"),

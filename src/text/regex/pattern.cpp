@@ -1,6 +1,6 @@
 #include "text/regex/pattern.hpp"
 
-#include "text/tokenizer/refuse.hpp"
+#include "text/errors/refuse.hpp"
 #include "text/unicode/utf8.hpp"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -128,9 +128,8 @@ void Pattern::find_all(std::string_view text, std::vector<Piece>& matches) const
         auto const end = place[1];
         if (begin >= end && end == last_end) {
             // An empty match beside the last one does not count.
-            at = end < text.size()
-                     ? end + utf8_length(static_cast<unsigned char>(text[end]))
-                     : end + 1;
+            at = end < text.size() ? end + utf8_length(static_cast<unsigned char>(text[end]))
+                                   : end + 1;
             continue;
         }
         matches.push_back({.begin = std::min(begin, end), .end = end});

@@ -20,15 +20,12 @@ constexpr std::string_view deepseek_numbers = R"(\p{N}{1,3})";
 constexpr std::string_view deepseek_east_asian = "[一-龥぀-ゟ゠-ヿ]+";
 
 constexpr std::array known_texts{
-    KnownText{
-        R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
-        KnownPattern::gpt2},
-    KnownText{
-        R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
-        KnownPattern::gpt2},
-    KnownText{
-        R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s)",
-        KnownPattern::gpt2},
+    KnownText{R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
+              KnownPattern::gpt2},
+    KnownText{R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
+              KnownPattern::gpt2},
+    KnownText{R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s)",
+              KnownPattern::gpt2},
     KnownText{
         R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)",
         KnownPattern::cl100k},
@@ -127,13 +124,15 @@ char const* contraction(Walker const& walker, char const* p) noexcept {
         case 's':
         case 't':
         case 'm':
-        case 'd': return p + 2;
-        default: break;
+        case 'd':
+            return p + 2;
+        default:
+            break;
     }
     if (walker.end() - p < 3 || !is_letter(2)) return nullptr;
     auto const both = std::pair{at(1), at(2)};
-    auto const known = both == std::pair{'r', 'e'} || both == std::pair{'v', 'e'} ||
-                       both == std::pair{'l', 'l'};
+    auto const known =
+        both == std::pair{'r', 'e'} || both == std::pair{'v', 'e'} || both == std::pair{'l', 'l'};
     return known ? p + 3 : nullptr;
 }
 
@@ -141,8 +140,8 @@ char const* contraction(Walker const& walker, char const* p) noexcept {
 /// With `WholeTail`, white space at the end of the text is one word.
 template <bool Lines, bool WholeTail>
 char const* white_space(Walker const& walker, char const* p) noexcept {
-    char const* last = p;          // where the last character begins
-    char const* line = nullptr;    // behind the last line end
+    char const* last = p;        // where the last character begins
+    char const* line = nullptr;  // behind the last line end
     auto const* q = p;
     while (q < walker.end()) {
         auto const seen = walker.look(q);
@@ -344,8 +343,8 @@ std::size_t scan_deepseek(std::string_view text, ScanState& state, std::span<Pie
             auto const* const end = deepseek_part(walker, text.data() + state.at);
             state.part_end = static_cast<std::size_t>(end - text.data());
         }
-        count += scan_words(text.substr(0, state.part_end), state.at, out.subspan(count),
-                            deepseek_word);
+        count +=
+            scan_words(text.substr(0, state.part_end), state.at, out.subspan(count), deepseek_word);
     }
     return count;
 }
@@ -361,8 +360,7 @@ std::optional<KnownPattern> known_pattern(std::string_view regex) noexcept {
 std::optional<KnownPattern> known_sequence(std::span<std::string_view const> regexes) noexcept {
     if (regexes.size() == 1) return known_pattern(regexes[0]);
     if (regexes.size() == 3 && regexes[0] == deepseek_numbers &&
-        regexes[1] == deepseek_east_asian &&
-        known_pattern(regexes[2]) == KnownPattern::deepseek) {
+        regexes[1] == deepseek_east_asian && known_pattern(regexes[2]) == KnownPattern::deepseek) {
         return KnownPattern::deepseek_sequence;
     }
     return std::nullopt;
@@ -374,16 +372,24 @@ std::size_t scan(KnownPattern pattern, std::string_view text, ScanState& state,
     constexpr auto any = Contractions::any;
     constexpr auto none = Contractions::none;
     switch (pattern) {
-        case KnownPattern::gpt2: return scan_words(text, at, out, gpt2_word);
-        case KnownPattern::cl100k: return scan_words(text, at, out, cl100k_word<3, letter, true>);
-        case KnownPattern::llama3: return scan_words(text, at, out, cl100k_word<3, letter, false>);
-        case KnownPattern::qwen2: return scan_words(text, at, out, cl100k_word<1, letter, false>);
+        case KnownPattern::gpt2:
+            return scan_words(text, at, out, gpt2_word);
+        case KnownPattern::cl100k:
+            return scan_words(text, at, out, cl100k_word<3, letter, true>);
+        case KnownPattern::llama3:
+            return scan_words(text, at, out, cl100k_word<3, letter, false>);
+        case KnownPattern::qwen2:
+            return scan_words(text, at, out, cl100k_word<1, letter, false>);
         case KnownPattern::qwen35:
             return scan_words(text, at, out, cl100k_word<1, letter | mark, false>);
-        case KnownPattern::o200k: return scan_words(text, at, out, o200k_word<any, 3>);
-        case KnownPattern::mistral: return scan_words(text, at, out, o200k_word<none, 1>);
-        case KnownPattern::deepseek: return scan_words(text, at, out, deepseek_word);
-        case KnownPattern::deepseek_sequence: return scan_deepseek(text, state, out);
+        case KnownPattern::o200k:
+            return scan_words(text, at, out, o200k_word<any, 3>);
+        case KnownPattern::mistral:
+            return scan_words(text, at, out, o200k_word<none, 1>);
+        case KnownPattern::deepseek:
+            return scan_words(text, at, out, deepseek_word);
+        case KnownPattern::deepseek_sequence:
+            return scan_deepseek(text, state, out);
     }
     return 0;
 }

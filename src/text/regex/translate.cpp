@@ -95,10 +95,14 @@ private:
             }
         };
         switch (c) {
-            case 's': return set(spaces, false);
-            case 'w': return set(words, false);
-            case 'S': return in_class ? copy(2) : set(spaces, true);
-            case 'W': return in_class ? copy(2) : set(words, true);
+            case 's':
+                return set(spaces, false);
+            case 'w':
+                return set(words, false);
+            case 'S':
+                return in_class ? copy(2) : set(spaces, true);
+            case 'W':
+                return in_class ? copy(2) : set(words, true);
             case 'h':
             case 'H':
                 if (dialect_ == Dialect::ruby && (!in_class || c == 'h')) {
@@ -117,8 +121,11 @@ private:
                 }
                 return copy(2);
             case 'p':
-            case 'P': return property();
-            default: copy(1); return copy(utf8_length(static_cast<unsigned char>(in_[at_])));
+            case 'P':
+                return property();
+            default:
+                copy(1);
+                return copy(utf8_length(static_cast<unsigned char>(in_[at_])));
         }
     }
 
@@ -152,10 +159,14 @@ private:
             std::string_view name;
             std::string_view category;
         };
-        constexpr Long categories[] = {{"Letter", "L"},      {"Mark", "M"},
-                                       {"Number", "N"},      {"Punctuation", "P"},
-                                       {"Symbol", "S"},      {"Separator", "Z"},
-                                       {"Other", "C"},       {"Uppercase_Letter", "Lu"},
+        constexpr Long categories[] = {{"Letter", "L"},
+                                       {"Mark", "M"},
+                                       {"Number", "N"},
+                                       {"Punctuation", "P"},
+                                       {"Symbol", "S"},
+                                       {"Separator", "Z"},
+                                       {"Other", "C"},
+                                       {"Uppercase_Letter", "Lu"},
                                        {"Lowercase_Letter", "Ll"}};
         for (auto const& one : categories) {
             if (one.name == name) return std::string{one.category};

@@ -1,6 +1,6 @@
 #include "text/tokenizer/added_tokens.hpp"
 
-#include "text/tokenizer/refuse.hpp"
+#include "text/errors/refuse.hpp"
 #include "text/unicode/properties.hpp"
 #include "text/unicode/utf8.hpp"
 
@@ -116,8 +116,8 @@ AddedTokens::AddedTokens(std::vector<Entry> entries) : entries_{std::move(entrie
 }
 
 AddedTokens::Entry const* AddedTokens::find(std::uint32_t id) const noexcept {
-    auto const found = std::ranges::lower_bound(
-        entries_, static_cast<Token>(id), {}, [](Entry const& entry) { return entry.token.id; });
+    auto const found = std::ranges::lower_bound(entries_, static_cast<Token>(id), {},
+                                                [](Entry const& entry) { return entry.token.id; });
     if (found == entries_.end() || found->token.id != static_cast<Token>(id)) return nullptr;
     return &*found;
 }

@@ -54,9 +54,14 @@ bool BpeBacktracker::find_origins(std::array<std::uint32_t, 256> const& bytes) {
             return false;  // a byte that is merged from others
         }
     }
+    // Such a merge never happens if the bytes of both parts have become something else before the
+    // later of the parts is there.
     return std::ranges::none_of(early, [this](PairTable::Merge const& merge) {
-        return origins_[left_of(merge)].rank != unreachable &&
-               origins_[right_of(merge)].rank != unreachable;
+        auto const left = origins_[left_of(merge)].rank;
+        auto const right = origins_[right_of(merge)].rank;
+        if (left == unreachable || right == unreachable) return false;
+        auto const made = origins_[merge.token].rank;
+        return made == unreachable || made >= std::max(left, right);
     });
 }
 

@@ -1,6 +1,7 @@
 #include "text/tokenizer/bpe_model.hpp"
 
 #include "text/tokenizer/bpe_backtracker.hpp"
+#include "text/tokenizer/safe_cuts.hpp"
 #include "text/tokenizer/scratch.hpp"
 #include "text/unicode/aligned_text.hpp"
 #include "text/unicode/utf8.hpp"
@@ -37,6 +38,11 @@ BpeModel::BpeModel(BpeOptions options, Vocabulary vocabulary,
       vocabulary_{std::move(vocabulary)},
       odd_{std::move(odd)},
       pairs_{std::move(pairs)} {
+    has_affixes_ = !options_.prefix.empty() || !options_.suffix.empty();
+    for (std::uint32_t id = 0; id < vocabulary_.limit(); ++id) {
+        if (vocabulary_.contains(id))
+            longest_token_ = std::max(longest_token_, vocabulary_.length(id));
+    }
     for (auto const& [text, id] : odd_) odd_texts_.emplace(id, text);
     for (unsigned byte = 0; byte < 256; ++byte) {
         auto const c = static_cast<char>(byte);
@@ -95,19 +101,42 @@ void BpeModel::encode(std::string_view word, Scratch& scratch, std::vector<Token
 }
 
 void BpeModel::encode_new(std::string_view word, Scratch& scratch, std::vector<Token>& out) const {
-    if (options_.ignore_merges) {
+    if (options_.ignore_merges && word.size() <= longest_token_) {
         if (auto const id = vocabulary_.find(word); id != no_token) {
             out.push_back(static_cast<Token>(id));
             return;
         }
     }
-    if (options_.byte_level && has_all_bytes_) {
-        if (word.size() <= short_word / 2) return encode_short(word, out);
-        auto const* const fast = backtracker();
-        if (fast != nullptr && fast->encode(word, scratch, out)) return;
-        if (word.size() <= short_word) return encode_short(word, out);
+    if (word.size() <= WordCache::longest || has_affixes_) return merge_part(word, scratch, out);
+    auto const& safe = cuts();
+    while (!word.empty()) {
+        auto const part = word.substr(0, safe.next(word));
+        encode_part(part, scratch, out);
+        word.remove_prefix(part.size());
     }
-    fill_symbols(word, scratch);
+}
+
+void BpeModel::encode_part(std::string_view part, Scratch& scratch, std::vector<Token>& out) const {
+    if (part.size() > WordCache::longest) return merge_part(part, scratch, out);
+    // A part is always merged, where a word may be taken as it is.
+    constexpr std::uint64_t part_mark = 0x40;
+    auto key = WordCache::key_of(part);
+    if (options_.ignore_merges) key.size |= part_mark;
+    auto const place = WordCache::place_of(key);
+    if (scratch.words.get(key, place, out)) return;
+    auto const before = out.size();
+    merge_part(part, scratch, out);
+    scratch.words.put(key, place, std::span{out}.subspan(before));
+}
+
+void BpeModel::merge_part(std::string_view part, Scratch& scratch, std::vector<Token>& out) const {
+    if (options_.byte_level && has_all_bytes_) {
+        if (part.size() <= WordCache::longest) return encode_short(part, out);
+        auto const* const fast = backtracker();
+        if (fast != nullptr && fast->encode(part, scratch, out)) return;
+        if (part.size() <= short_word) return encode_short(part, out);
+    }
+    fill_symbols(part, scratch);
     merge(scratch);
     for (auto const id : scratch.ids) out.push_back(static_cast<Token>(id));
 }
@@ -284,6 +313,20 @@ BpeBacktracker const* BpeModel::backtracker() const {
         backtracker_ = BpeBacktracker::make(vocabulary_, pairs_, byte_symbols_);
     });
     return backtracker_.get();
+}
+
+SafeCuts const& BpeModel::cuts() const {
+    std::call_once(cuts_once_, [this] {
+        std::vector<std::uint32_t> products;
+        products.reserve(pairs_.size());
+        for (auto const& merge : pairs_.slots()) {
+            if (merge.pair != PairTable::empty) products.push_back(merge.token);
+        }
+        std::ranges::sort(products);
+        products.erase(std::ranges::unique(products).begin(), products.end());
+        cuts_ = std::make_unique<SafeCuts const>(vocabulary_, products, !options_.byte_level);
+    });
+    return *cuts_;
 }
 
 }  // namespace tinkxx::text

@@ -15,6 +15,7 @@
 namespace tinkxx::text {
 
 class BpeBacktracker;
+class SafeCuts;
 
 struct BpeOptions {
     /// Texts are bytes, and the vocabulary spells them as the characters that stand for bytes.
@@ -48,13 +49,19 @@ public:
     [[nodiscard]] std::optional<std::string_view> bytes(std::uint32_t id) const noexcept override;
 
 private:
+    /// A word that is not in the cache.
     void encode_new(std::string_view word, Scratch& scratch, std::vector<Token>& out) const;
+    /// Part of a word, whose tokens depend on nothing else.
+    void encode_part(std::string_view part, Scratch& scratch, std::vector<Token>& out) const;
+    /// The same, without the cache.
+    void merge_part(std::string_view part, Scratch& scratch, std::vector<Token>& out) const;
     void encode_short(std::string_view word, std::vector<Token>& out) const;
     void fill_symbols(std::string_view word, Scratch& scratch) const;
     void fill_characters(std::string_view word, Scratch& scratch) const;
     void merge(Scratch& scratch) const;
     [[nodiscard]] std::uint32_t symbol_of(std::string_view character, bool first, bool last) const;
     [[nodiscard]] BpeBacktracker const* backtracker() const;
+    [[nodiscard]] SafeCuts const& cuts() const;
 
     BpeOptions options_;
     Vocabulary vocabulary_;
@@ -64,9 +71,13 @@ private:
     std::array<std::uint32_t, 256> byte_symbols_{};
     std::array<std::uint32_t, 256> fallback_symbols_{};
     bool has_all_bytes_{true};
+    bool has_affixes_{false};
+    std::size_t longest_token_{0};
     // Made when first needed: short texts need it rarely, and it takes a while.
     mutable std::once_flag backtracker_once_;
     mutable std::unique_ptr<BpeBacktracker const> backtracker_;
+    mutable std::once_flag cuts_once_;
+    mutable std::unique_ptr<SafeCuts const> cuts_;
 };
 
 }  // namespace tinkxx::text

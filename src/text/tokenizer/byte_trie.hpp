@@ -32,8 +32,8 @@ public:
         auto const* const labels = labels_.data() + links.children;
         if (links.count == 1) return labels[0] == byte ? links.children : nowhere;
         if (links.count == 0) return nowhere;
-        auto const* const found = static_cast<unsigned char const*>(
-            std::memchr(labels, byte, links.count));
+        auto const* const found =
+            static_cast<unsigned char const*>(std::memchr(labels, byte, links.count));
         if (found == nullptr) return nowhere;
         return links.children + static_cast<Node>(found - labels);
     }

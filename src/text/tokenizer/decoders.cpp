@@ -263,9 +263,7 @@ std::unique_ptr<DecodeStage> ByteFallbackDecoder::start() const {
     return std::make_unique<ByteFallbackStage>();
 }
 
-std::unique_ptr<DecodeStage> FuseDecoder::start() const {
-    return std::make_unique<FuseStage>();
-}
+std::unique_ptr<DecodeStage> FuseDecoder::start() const { return std::make_unique<FuseStage>(); }
 
 std::unique_ptr<DecodeStage> StripDecoder::start() const {
     return std::make_unique<StripStage>(content_, start_, stop_, fused_);

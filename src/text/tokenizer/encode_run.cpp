@@ -101,8 +101,7 @@ void EncodeRun::encode_placed(std::string_view text, std::vector<Placed>& placed
     }
 }
 
-void EncodeRun::placed_part(std::string_view text, std::size_t shift,
-                            std::vector<Placed>* placed) {
+void EncodeRun::placed_part(std::string_view text, std::size_t shift, std::vector<Placed>* placed) {
     if (text.empty()) return;
     AlignedText all;
     all.assign(text, shift, true);
@@ -159,9 +158,8 @@ void EncodeRun::put_pieces(PreTokenized const& state, std::vector<Placed>* place
 }
 
 bool EncodeRun::trims() const {
-    return std::ranges::any_of(parts_.post_steps, [](PostStep const& step) {
-        return step.kind == PostStep::Kind::trim;
-    });
+    return std::ranges::any_of(
+        parts_.post_steps, [](PostStep const& step) { return step.kind == PostStep::Kind::trim; });
 }
 
 OuterSpace EncodeRun::outer_of(Token token) const {

@@ -1,11 +1,12 @@
 #include "text/tokenizer/json_reader.hpp"
 
-#include "text/tokenizer/refuse.hpp"
+#include "text/errors/refuse.hpp"
 #include "text/unicode/utf8.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <limits>
 
 namespace tinkxx::text {
 namespace {
@@ -43,12 +44,34 @@ std::size_t end_of_plain(std::string_view text, std::size_t at) noexcept {
     return at;
 }
 
+double power_of_ten(int exponent) noexcept {
+    auto const text = "1e" + std::to_string(exponent);
+    double power = 1;
+    std::from_chars(text.data(), text.data() + text.size(), power);
+    return power;
+}
+
+/// `value` times a power of ten, divided at most once by what a double can hold.
+double scaled(double value, std::int64_t exponent) noexcept {
+    constexpr int most = 308;
+    while (value != 0 && exponent < -most) {
+        value /= 1e308;
+        exponent += most;
+    }
+    if (exponent > most) return value == 0 ? 0 : std::numeric_limits<double>::infinity();
+    if (exponent < -most) return 0;
+    // Exactly rounded, as a table of constants is.
+    auto const power = power_of_ten(static_cast<int>(exponent < 0 ? -exponent : exponent));
+    return exponent < 0 ? value / power : value * power;
+}
+
 }  // namespace
 
 void JsonReader::fail(std::string_view what) const {
     refuse("tokenizer.json: " + std::string{what} + " at byte " + std::to_string(at_) +
                "; the file is damaged or of another kind",
-           "byte " + std::to_string(at_), std::string{text_.substr(std::min(at_, text_.size()), 16)});
+           "byte " + std::to_string(at_),
+           std::string{text_.substr(std::min(at_, text_.size()), 16)});
 }
 
 void JsonReader::skip_space() noexcept {
@@ -141,13 +164,46 @@ std::uint32_t JsonReader::unsigned_number() {
 }
 
 double JsonReader::number() {
+    // Not the nearest number, but the one that serde_json makes of the same digits: scores that
+    // nearly tie are decided by the last bit.
     skip_space();
-    double value = 0;
+    auto const negative = at_ < text_.size() && text_[at_] == '-';
+    if (negative) ++at_;
+    std::uint64_t digits = 0;
+    std::int64_t exponent = 0;
+    auto any = false;
+    auto full = false;
+    auto const read_digits = [&](std::int64_t step, std::int64_t dropped) {
+        for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
+            auto const digit = static_cast<std::uint64_t>(text_[at_] - '0');
+            any = true;
+            constexpr auto most = ~std::uint64_t{0};
+            full = full || digits > most / 10 || (digits == most / 10 && digit > most % 10);
+            if (!full) digits = digits * 10 + digit;
+            exponent += full ? dropped : step;
+        }
+    };
+    read_digits(0, 1);
+    if (!any) fail("expected a number");
+    if (at_ < text_.size() && text_[at_] == '.') {
+        ++at_;
+        read_digits(-1, 0);
+    }
+    if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) exponent += exponent_part();
+    auto const value = scaled(static_cast<double>(digits), exponent);
+    if (value > std::numeric_limits<double>::max()) fail("number out of range");
+    return negative ? -value : value;
+}
+
+std::int64_t JsonReader::exponent_part() {
+    ++at_;
+    if (at_ < text_.size() && text_[at_] == '+') ++at_;
+    std::int32_t exponent = 0;
     auto const* const begin = text_.data() + at_;
-    auto const [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    auto const [end, error] = std::from_chars(begin, text_.data() + text_.size(), exponent);
     if (error != std::errc{}) fail("expected a number");
     at_ += static_cast<std::size_t>(end - begin);
-    return value;
+    return exponent;
 }
 
 void JsonReader::skip_string() {
@@ -178,7 +234,8 @@ std::string_view JsonReader::skip() {
             fail("unexpected end");
         } else {
             ++at_;
-            while (at_ < text_.size() && std::strchr(",]}:\"{[ \n\r\t", text_[at_]) == nullptr) ++at_;
+            while (at_ < text_.size() && std::strchr(",]}:\"{[ \n\r\t", text_[at_]) == nullptr)
+                ++at_;
         }
     } while (depth > 0);
     return text_.substr(begin, at_ - begin);

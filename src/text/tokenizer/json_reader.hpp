@@ -60,6 +60,7 @@ private:
     void skip_space() noexcept;
     void skip_string();
     [[nodiscard]] std::string_view escaped_string(std::size_t begin);
+    [[nodiscard]] std::int64_t exponent_part();
     [[nodiscard]] char32_t hex4();
     void append_escape();
 

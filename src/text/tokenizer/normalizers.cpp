@@ -93,9 +93,8 @@ bool NormalFormNormalizer::keeps(std::string_view text) const {
 void LowercaseNormalizer::apply(AlignedText& text) const { lowercase(text); }
 
 bool LowercaseNormalizer::keeps(std::string_view text) const {
-    return std::ranges::all_of(text, [](char c) {
-        return static_cast<unsigned char>(c) < 0x80 && (c < 'A' || c > 'Z');
-    });
+    return std::ranges::all_of(
+        text, [](char c) { return static_cast<unsigned char>(c) < 0x80 && (c < 'A' || c > 'Z'); });
 }
 
 bool StripNormalizer::keeps(std::string_view text) const {

@@ -18,7 +18,8 @@ struct Part {
 };
 
 /// All parts of a text, given those that match.
-void cover(std::size_t size, std::span<Piece const> matches, bool invert, std::vector<Part>& parts) {
+void cover(std::size_t size, std::span<Piece const> matches, bool invert,
+           std::vector<Part>& parts) {
     parts.clear();
     std::size_t at = 0;
     for (auto const& match : matches) {
@@ -76,11 +77,20 @@ void merge_equal(std::vector<Part>& parts) {
 
 void arrange(std::vector<Part>& parts, SplitBehavior behavior) {
     switch (behavior) {
-        case SplitBehavior::removed: std::erase_if(parts, &Part::match); break;
-        case SplitBehavior::isolated: break;
-        case SplitBehavior::merged_with_previous: merge_with_previous(parts); break;
-        case SplitBehavior::merged_with_next: merge_with_next(parts); break;
-        case SplitBehavior::contiguous: merge_equal(parts); break;
+        case SplitBehavior::removed:
+            std::erase_if(parts, &Part::match);
+            break;
+        case SplitBehavior::isolated:
+            break;
+        case SplitBehavior::merged_with_previous:
+            merge_with_previous(parts);
+            break;
+        case SplitBehavior::merged_with_next:
+            merge_with_next(parts);
+            break;
+        case SplitBehavior::contiguous:
+            merge_equal(parts);
+            break;
     }
 }
 
@@ -98,8 +108,8 @@ void split_pieces(PreTokenized& state, SplitBehavior behavior, bool invert, Find
         arrange(parts, behavior);
         for (auto const& part : parts) {
             if (part.piece.begin == part.piece.end) continue;
-            result.push_back({.begin = piece.begin + part.piece.begin,
-                              .end = piece.begin + part.piece.end});
+            result.push_back(
+                {.begin = piece.begin + part.piece.begin, .end = piece.begin + part.piece.end});
         }
     }
     state.pieces = std::move(result);
@@ -170,8 +180,7 @@ void KnownPreTokenizer::apply(PreTokenized& state) const {
 
 void CharacterPreTokenizer::apply(PreTokenized& state) const {
     split_pieces(state, behavior_, false, [this](std::string_view text, auto& matches) {
-        find_characters(text, matches,
-                        [this](char32_t c) { return predicate_(c, parameter_); });
+        find_characters(text, matches, [this](char32_t c) { return predicate_(c, parameter_); });
     });
 }
 
@@ -229,17 +238,18 @@ void WhitespacePreTokenizer::apply(PreTokenized& state) const {
 }
 
 void FixedLengthPreTokenizer::apply(PreTokenized& state) const {
-    split_pieces(state, SplitBehavior::isolated, false, [this](std::string_view text, auto& matches) {
-        std::size_t begin = 0;
-        std::size_t characters = 0;
-        for (std::size_t at = 0; at < text.size();) {
-            at += utf8_length(static_cast<unsigned char>(text[at]));
-            if (++characters < length_ && at < text.size()) continue;
-            matches.push_back({.begin = begin, .end = at});
-            begin = at;
-            characters = 0;
-        }
-    });
+    split_pieces(state, SplitBehavior::isolated, false,
+                 [this](std::string_view text, auto& matches) {
+                     std::size_t begin = 0;
+                     std::size_t characters = 0;
+                     for (std::size_t at = 0; at < text.size();) {
+                         at += utf8_length(static_cast<unsigned char>(text[at]));
+                         if (++characters < length_ && at < text.size()) continue;
+                         matches.push_back({.begin = begin, .end = at});
+                         begin = at;
+                         characters = 0;
+                     }
+                 });
 }
 
 void UnicodeScriptsPreTokenizer::apply(PreTokenized& state) const {

@@ -1,5 +1,5 @@
+#include "text/errors/refuse.hpp"
 #include "text/tokenizer/normalizers.hpp"
-#include "text/tokenizer/refuse.hpp"
 #include "text/unicode/properties.hpp"
 #include "text/unicode/utf8.hpp"
 

@@ -1,7 +1,7 @@
+#include "text/errors/refuse.hpp"
 #include "text/tokenizer/bpe_model.hpp"
 #include "text/tokenizer/json_reader.hpp"
 #include "text/tokenizer/parts.hpp"
-#include "text/tokenizer/refuse.hpp"
 #include "text/unicode/utf8.hpp"
 
 #include <algorithm>
@@ -132,8 +132,9 @@ AddedTokens make_added_tokens(std::vector<AddedToken> tokens, Model const& model
         if (id == no_token) id = next_id++;
         token.id = static_cast<Token>(id);
         if (!ids.insert(id).second || id >= token_limit) {
-            refuse_file("added_tokens", "gives the id " + std::to_string(id) + " to \"" + token.text +
-                                            "\", which another token has; number them anew",
+            refuse_file("added_tokens",
+                        "gives the id " + std::to_string(id) + " to \"" + token.text +
+                            "\", which another token has; number them anew",
                         token.text);
         }
         known.emplace(token.text, entries.size());

@@ -1,7 +1,7 @@
+#include "text/errors/refuse.hpp"
 #include "text/tokenizer/bpe_model.hpp"
 #include "text/tokenizer/json_reader.hpp"
 #include "text/tokenizer/parts.hpp"
-#include "text/tokenizer/refuse.hpp"
 #include "text/tokenizer/unigram_model.hpp"
 #include "text/tokenizer/word_models.hpp"
 #include "text/unicode/aligned_text.hpp"
@@ -129,9 +129,9 @@ VocabularyRead read_vocabulary(std::string_view json, bool byte_level) {
         auto const added = read.vocabulary.add(byte_level ? std::string_view{bytes} : text, id);
         if (added == Vocabulary::Added::yes) return;
         refuse_file("model.vocab",
-                    (added == Vocabulary::Added::same_id ? "has the id " + std::to_string(id) +
-                                                               " twice, the second time for \""
-                                                         : std::string{"has a token twice: \""}) +
+                    (added == Vocabulary::Added::same_id
+                         ? "has the id " + std::to_string(id) + " twice, the second time for \""
+                         : std::string{"has a token twice: \""}) +
                         std::string{text.substr(0, 40)} + "\"; each token needs an id of its own");
     });
     if (!byte_level) {
@@ -182,7 +182,8 @@ private:
     void read_line(std::string_view line) {
         if (line.starts_with("#version")) return;
         auto const space = line.find(' ');
-        if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
+        if (space == std::string_view::npos ||
+            line.find(' ', space + 1) != std::string_view::npos) {
             refuse_merge("is \"" + std::string{line.substr(0, 40)} +
                          "\" instead of two tokens with a space between them");
         }
@@ -198,7 +199,8 @@ private:
         left_bytes_.append(right_bytes_, prefix_.size());
         auto const merged = vocabulary_.vocabulary.find(left_bytes_);
         if (merged == no_token) refuse_merge("makes a token that is not in model.vocab");
-        if (left_id != no_token && right_id != no_token) pairs_.add(left_id, right_id, rank_, merged);
+        if (left_id != no_token && right_id != no_token)
+            pairs_.add(left_id, right_id, rank_, merged);
         ++rank_;
     }
 
@@ -212,7 +214,8 @@ private:
         }
         auto const id = vocabulary_.vocabulary.find(bytes);
         if (id == no_token) {
-            refuse_merge("has \"" + std::string{text.substr(0, 40)} + "\", which is not in model.vocab");
+            refuse_merge("has \"" + std::string{text.substr(0, 40)} +
+                         "\", which is not in model.vocab");
         }
         return id;
     }
@@ -246,8 +249,8 @@ std::unique_ptr<Model const> read_bpe(ModelOptions const& options, bool& byte_le
                     "is not 0, so that encoding would be random; set it to null to encode");
     }
     if (options.merges.empty()) refuse_file("model.merges", "is missing; give a list of pairs");
-    byte_level = byte_level && options.prefix.empty() && options.suffix.empty() &&
-                 !options.byte_fallback;
+    byte_level =
+        byte_level && options.prefix.empty() && options.suffix.empty() && !options.byte_fallback;
     auto read = read_vocabulary(options.vocabulary, byte_level);
     if (byte_level && !options.unknown.empty() && !has_all_bytes(read.vocabulary)) {
         byte_level = false;  // some bytes become the unknown token
@@ -294,8 +297,9 @@ std::unique_ptr<Model const> read_unigram(ModelOptions const& options) {
         pieces.push_back(std::move(piece));
     });
     if (options.unknown_id != no_token && options.unknown_id >= pieces.size()) {
-        refuse_file("model.unk_id", "is " + std::to_string(options.unknown_id) + ", but there are " +
-                                        std::to_string(pieces.size()) + " tokens");
+        refuse_file("model.unk_id", "is " + std::to_string(options.unknown_id) +
+                                        ", but there are " + std::to_string(pieces.size()) +
+                                        " tokens");
     }
     return std::make_unique<UnigramModel>(std::move(pieces), options.unknown_id,
                                           options.byte_fallback);
@@ -311,8 +315,8 @@ std::unique_ptr<Model const> read_model(std::string_view json, bool& byte_level)
     byte_level = false;
     if (type == "Unigram") return read_unigram(options);
     if (type != "WordPiece" && type != "WordLevel") {
-        refuse_file("model.type",
-                    "is \"" + type + "\"; use BPE, Unigram, WordPiece or WordLevel", type);
+        refuse_file("model.type", "is \"" + type + "\"; use BPE, Unigram, WordPiece or WordLevel",
+                    type);
     }
     auto read = read_vocabulary(options.vocabulary, false);
     if (type == "WordLevel") {

@@ -115,8 +115,9 @@ SplitBehavior behavior_of(Section const& section, std::string_view otherwise) {
         if (name == text) return behavior;
     }
     refuse_file(section.path_of("behavior"),
-                "is \"" + text + "\"; use Removed, Isolated, MergedWithPrevious, MergedWithNext or "
-                "Contiguous",
+                "is \"" + text +
+                    "\"; use Removed, Isolated, MergedWithPrevious, MergedWithNext or "
+                    "Contiguous",
                 text);
 }
 
@@ -287,13 +288,13 @@ Token named_token(Section const& section, std::string_view key) {
 
 void add_post_steps(Section const& section, PostSteps& steps) {
     auto const type = section.type();
-    if ((type == "ByteLevel" || type == "RobertaProcessing") && section.flag("trim_offsets", true)) {
+    if ((type == "ByteLevel" || type == "RobertaProcessing") &&
+        section.flag("trim_offsets", true)) {
         steps.push_back({.kind = PostStep::Kind::trim,
                          .add_prefix_space = section.flag("add_prefix_space", true)});
     }
     if (type == "BertProcessing" || type == "RobertaProcessing") {
-        steps.push_back(
-            {.around = {{named_token(section, "cls")}, {named_token(section, "sep")}}});
+        steps.push_back({.around = {{named_token(section, "cls")}, {named_token(section, "sep")}}});
     } else if (type == "TemplateProcessing") {
         steps.push_back(template_step(section));
     } else if (type != "ByteLevel") {
@@ -319,8 +320,8 @@ std::unique_ptr<Decoder const> make_decoder(Section const& section, bool fused) 
     if (type == "Metaspace") {
         std::string replacement;
         append_utf8(replacement, character(section, "replacement"));
-        return std::make_unique<MetaspaceDecoder>(
-            std::move(replacement), prepend_scheme(section) != PrependScheme::never);
+        return std::make_unique<MetaspaceDecoder>(std::move(replacement),
+                                                  prepend_scheme(section) != PrependScheme::never);
     }
     if (type == "WordPiece") {
         return std::make_unique<WordPieceDecoder>(section.text("prefix"),

@@ -1,6 +1,6 @@
+#include "text/errors/refuse.hpp"
 #include "text/tokenizer/bpe_model.hpp"
 #include "text/tokenizer/parts.hpp"
-#include "text/tokenizer/refuse.hpp"
 #include "text/unicode/utf8.hpp"
 
 #include <algorithm>
@@ -137,10 +137,9 @@ Parts read_tiktoken(Tiktoken const& tiktoken) {
             Pattern{tiktoken.pattern, Dialect::rust, "pattern"}, SplitBehavior::removed, true));
     }
     auto pairs = pairs_of(vocabulary);
-    parts.model = std::make_unique<BpeModel>(BpeOptions{.byte_level = true, .ignore_merges = true},
-                                             std::move(vocabulary),
-                                             std::unordered_map<std::string, std::uint32_t>{},
-                                             std::move(pairs));
+    parts.model = std::make_unique<BpeModel>(
+        BpeOptions{.byte_level = true, .ignore_merges = true}, std::move(vocabulary),
+        std::unordered_map<std::string, std::uint32_t>{}, std::move(pairs));
     parts.decodes_bytes = true;
     parts.added_are_bytes = true;
     return parts;

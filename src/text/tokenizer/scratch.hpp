@@ -45,8 +45,7 @@ public:
     [[nodiscard]] static std::size_t place_of(Key const& key) noexcept {
         constexpr std::uint64_t a = 0x9e3779b97f4a7c15U;
         constexpr std::uint64_t b = 0xd6e8feb86659fd93U;
-        auto const hash =
-            mix(key.words[0] ^ a, key.words[2] ^ key.size ^ b) ^ key.words[1] * a;
+        auto const hash = mix(key.words[0] ^ a, key.words[2] ^ key.size ^ b) ^ key.words[1] * a;
         return hash >> (64U - bits);
     }
 

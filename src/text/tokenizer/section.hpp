@@ -1,6 +1,6 @@
 #pragma once
 
-#include "text/tokenizer/refuse.hpp"
+#include "text/errors/refuse.hpp"
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>

@@ -53,7 +53,8 @@ private:
 
     void start() {
         stages_.clear();
-        for (auto const& decoder : tokenizer_->parts().decoders) stages_.push_back(decoder->start());
+        for (auto const& decoder : tokenizer_->parts().decoders)
+            stages_.push_back(decoder->start());
     }
 
     /// Sends texts through the stages from one on.
@@ -115,7 +116,8 @@ std::optional<std::string> TextTokenizer::bytes_of(Token id) const {
     if (!both.starts_with(once)) return both;
     both.erase(0, once.size());
     // A part of a character is not to be had by decoding it alone.
-    if (both != replacement_character || text->size() != 6 || !text->starts_with("<0x")) return both;
+    if (both != replacement_character || text->size() != 6 || !text->starts_with("<0x"))
+        return both;
     unsigned byte = 0;
     std::from_chars(text->data() + 3, text->data() + 5, byte, 16);
     return std::string(1, static_cast<char>(byte));

@@ -1,7 +1,7 @@
 #include <tinkxx/text/tokenizer.hpp>
 
+#include "text/errors/refuse.hpp"
 #include "text/tokenizer/encode_run.hpp"
-#include "text/tokenizer/refuse.hpp"
 #include "text/tokenizer/text_tokenizer_impl.hpp"
 #include "text/unicode/utf8.hpp"
 
@@ -219,8 +219,8 @@ Encoding TextTokenizer::Impl::encode_with_offsets(std::string_view text,
     encoding.ranges.reserve(placed.size());
     for (auto const& one : placed) {
         encoding.tokens.push_back(one.id);
-        encoding.ranges.push_back({.begin = repaired.original(one.range.begin),
-                                   .end = repaired.original(one.range.end)});
+        encoding.ranges.push_back(
+            {.begin = repaired.original(one.range.begin), .end = repaired.original(one.range.end)});
     }
     return encoding;
 }
@@ -332,7 +332,8 @@ TextTokenizer TextTokenizer::from_file(std::filesystem::path const& path,
 
 std::vector<Token> TextTokenizer::encode(std::string_view text) const { return encode(text, {}); }
 
-std::vector<Token> TextTokenizer::encode(std::string_view text, EncodeOptions const& options) const {
+std::vector<Token> TextTokenizer::encode(std::string_view text,
+                                         EncodeOptions const& options) const {
     std::vector<Token> tokens;
     impl_->encode_to(tokens, text, options);
     return tokens;

@@ -1,6 +1,6 @@
 #include "text/tokenizer/unigram_model.hpp"
 
-#include "text/tokenizer/refuse.hpp"
+#include "text/errors/refuse.hpp"
 #include "text/tokenizer/scratch.hpp"
 #include "text/unicode/utf8.hpp"
 
@@ -83,9 +83,10 @@ void UnigramModel::find_paths(std::string_view word, Scratch& scratch) const {
             auto const score = unknown_score_ + here;
             auto const& path = paths[at + length];
             if (unknown_ == no_token && (path.from == no_place || score > path.score)) {
-                refuse("encode: a character is not in the vocabulary, which has no unknown token; "
-                       "add model.unk_id to the tokenizer.json",
-                       "text", std::string{word.substr(at, length)});
+                refuse(
+                    "encode: a character is not in the vocabulary, which has no unknown token; "
+                    "add model.unk_id to the tokenizer.json",
+                    "text", std::string{word.substr(at, length)});
             }
             offer(at, at + length, score, unknown_);
         }
@@ -124,7 +125,8 @@ void UnigramModel::encode_spans(std::string_view word, Scratch& scratch,
         auto end = paths[at].from;
         // Unknown characters beside each other become one token.
         if (paths[end].id == unknown_) {
-            while (end < word.size() && paths[paths[end].from].id == unknown_) end = paths[end].from;
+            while (end < word.size() && paths[paths[end].from].id == unknown_)
+                end = paths[end].from;
         }
         add_piece(word, at, end, out);
         at = end;

@@ -1,6 +1,6 @@
 #include "text/tokenizer/word_models.hpp"
 
-#include "text/tokenizer/refuse.hpp"
+#include "text/errors/refuse.hpp"
 #include "text/tokenizer/scratch.hpp"
 
 #include <algorithm>
@@ -32,9 +32,10 @@ std::optional<std::string> WordModel::text(std::uint32_t id) const {
 
 void WordModel::add_unknown(std::string_view word, std::vector<TokenSpan>& out) const {
     if (unknown_ == no_token) {
-        refuse("encode: a word is not in the vocabulary, which has no unknown token; "
-               "add model.unk_token to the vocabulary",
-               "text", std::string{word});
+        refuse(
+            "encode: a word is not in the vocabulary, which has no unknown token; "
+            "add model.unk_token to the vocabulary",
+            "text", std::string{word});
     }
     out.push_back({.id = static_cast<Token>(unknown_), .begin = 0, .end = word.size()});
 }

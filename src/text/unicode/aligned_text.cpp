@@ -109,8 +109,7 @@ void AlignedText::replace(std::span<TextRange const> matches, std::string_view c
     for (auto const& match : matches) {
         copy_until(match.begin);
         // What is inserted belongs to the last character that it replaces.
-        auto const range =
-            tracked_ && match.end > 0 ? ranges_[match.end - 1] : TextRange{};
+        auto const range = tracked_ && match.end > 0 ? ranges_[match.end - 1] : TextRange{};
         result += content;
         if (tracked_) ranges.resize(result.size(), range);
         done = match.end;

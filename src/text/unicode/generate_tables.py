@@ -13,7 +13,7 @@ another version of Unicode; so do these tables:
     digits, lower case        17    Rust's standard library
     normal forms, marks        9    a crate; characters assigned later have no decomposition there
     classes of BERT            8    a crate
-    scripts                   10    a table of its own
+    scripts                    9    a table of its own
     clusters                  17    a crate
 """
 
@@ -179,7 +179,7 @@ def normal_forms(u16, nine):
     emit("Composition", "compositions", [f"{{{a:#x}, {b:#x}, {c:#x}}}" for a, b, c in sorted(pairs)])
 
 
-def scripts(ten):
+def scripts(nine):
     """Which script a character belongs to, as a number; what is not assigned belongs to any."""
     names = subprocess.run(
         ["perl", "-MUnicode::UCD=charscript,charscripts", "-e", "print join qq(\\n), sort keys %{charscripts()}"],
@@ -192,10 +192,12 @@ def scripts(ten):
         if name in ("Unknown", "Zzzz"):
             continue
         pattern = regex.compile(r"\p{Script=%s}" % name)
-        for c in ten:
+        for c in nine:
             if c not in value and pattern.match(chr(c)):
                 value[c] = number[name]
     value[0x30FC] = number["Han"]
+    # These had another script then.
+    value.update({0x589: number["Common"], 0x61C: number["Common"], 0x953: number["Devanagari"], 0x954: number["Devanagari"]})
     value.pop(0x20, None)
     runs, last = [], 0
     for c in range(0x110000):
@@ -248,7 +250,7 @@ def main():
     emit_set("mark_ranges", {c for c in nine if category[c][0] == "M"} - {0x111C9} | {0x1CF2, 0x1CF3})
     lower_case(u17)
     normal_forms(u16, nine)
-    scripts(assigned("10.0"))
+    scripts(nine)
     clusters(u17)
     print("// clang-format on")
 

@@ -151,11 +151,13 @@ private:
 
     [[nodiscard]] bool belongs(ClusterKind kind, std::uint8_t bits) const noexcept {
         using enum ClusterKind;
-        auto const breaks = [](ClusterKind one) { return one == cr || one == lf || one == control; };
+        auto const breaks = [](ClusterKind one) {
+            return one == cr || one == lf || one == control;
+        };
         if (last_ == cr && kind == lf) return true;
         if (breaks(last_) || breaks(kind)) return false;
-        if (last_ == lead && (kind == lead || kind == vowel || kind == syllable ||
-                              kind == tail_syllable)) {
+        if (last_ == lead &&
+            (kind == lead || kind == vowel || kind == syllable || kind == tail_syllable)) {
             return true;
         }
         if ((last_ == syllable || last_ == vowel) && (kind == vowel || kind == tail)) return true;
@@ -189,9 +191,7 @@ ClassTable::ClassTable() : classes_(direct) {
     }
 }
 
-std::uint8_t ClassTable::search(char32_t c) noexcept {
-    return find_run(class_runs, c);
-}
+std::uint8_t ClassTable::search(char32_t c) noexcept { return find_run(class_runs, c); }
 
 bool is_numeric(char32_t c) noexcept { return find_range(numeric_ranges, c) != nullptr; }
 bool is_punctuation(char32_t c) noexcept {

@@ -11,14 +11,14 @@ namespace tinkxx::text {
 
 /// Classes of characters as regular expressions know them; a character has several.
 enum CharacterClass : std::uint8_t {
-    letter = 1,    ///< \p{L}
-    number = 2,    ///< \p{N}
-    mark = 4,      ///< \p{M}
-    upper = 8,     ///< \p{Lu}, \p{Lt}
-    lower = 16,    ///< \p{Ll}
-    symbol = 32,   ///< \p{P}, \p{S}
-    space = 64,    ///< \s
-    word = 128,    ///< \w
+    letter = 1,   ///< \p{L}
+    number = 2,   ///< \p{N}
+    mark = 4,     ///< \p{M}
+    upper = 8,    ///< \p{Lu}, \p{Lt}
+    lower = 16,   ///< \p{Ll}
+    symbol = 32,  ///< \p{P}, \p{S}
+    space = 64,   ///< \s
+    word = 128,   ///< \w
 };
 
 /// The classes of every character, one byte each up to U+1FFFF.

@@ -41,8 +41,8 @@ inline constexpr std::string_view replacement_character = "\xef\xbf\xbd";
         p += 3;
         return c;
     }
-    auto const c = (lead & 7U) << 18U | (at(1) & 0x3fU) << 12U | (at(2) & 0x3fU) << 6U |
-                   (at(3) & 0x3fU);
+    auto const c =
+        (lead & 7U) << 18U | (at(1) & 0x3fU) << 12U | (at(2) & 0x3fU) << 6U | (at(3) & 0x3fU);
     p += 4;
     return c;
 }
