@@ -295,6 +295,15 @@ std::ptrdiff_t last_turn_of_user(std::span<Message const> messages, bool tools_t
     return -1;
 }
 
+void refuse_images(Message const& message) {
+    auto const is_image = [](ContentPart const& part) {
+        return std::holds_alternative<ImagePart>(part);
+    };
+    if (std::ranges::none_of(message.content.parts(), is_image)) return;
+    refuse("render_message", "content", "image",
+           "the assistant's message has an image; DeepSeek V4.1 takes text only");
+}
+
 class DeepSeekV4Renderer final : public Renderer {
 public:
     // Messages of the assistant up to `drop_through` are rendered without thinking.
@@ -441,13 +450,7 @@ RenderedMessage DeepSeekV4Renderer::assistant(Message const& message, RenderCont
         (is_user_turn(*before) || (before->role == "system" && context.index > 1));
     auto header = opening;
     if (follows_user) header += keeps ? "<｜Assistant｜><think>" : "<｜Assistant｜></think>";
-    auto const is_image = [](ContentPart const& part) {
-        return std::holds_alternative<ImagePart>(part);
-    };
-    if (std::ranges::any_of(message.content.parts(), is_image)) {
-        refuse("render_message", "content", "image",
-               "the assistant's message has an image; DeepSeek V4.1 takes text only");
-    }
+    refuse_images(message);
     auto text = (keeps ? get_thinking(message) + "</think>" : "") + get_text(message);
     if (message.tool_calls && !message.tool_calls->empty()) text += dsml_calls(*message.tool_calls);
     RenderedMessage out{.header = encode(header), .output = encode(text)};
@@ -482,6 +485,7 @@ ParsedResponse DeepSeekV4Renderer::parse_whole(std::span<Token const> response) 
 
 std::string DeepSeekV4Renderer::to_openai_message(Message const& message) const {
     auto shown = message;
+    if (message.role == "assistant") refuse_images(message);
     if (message.role != "assistant") {
         shown.content = plain_text(message.content);
     } else if (get_thinking(message).empty()) {
@@ -491,7 +495,7 @@ std::string DeepSeekV4Renderer::to_openai_message(Message const& message) const 
         for (auto& call : *shown.tool_calls)
             call.arguments = write_json(v4_arguments(call.arguments));
     }
-    return openai_with_reasoning(shown, OpenAiArguments::object);
+    return openai_with_reasoning(shown, OpenAiArguments::value);
 }
 
 std::vector<Message> DeepSeekV4Renderer::create_conversation_prefix_with_tools(

@@ -186,7 +186,7 @@ public:
     }
     [[nodiscard]] std::string to_openai_message(Message const& message) const override {
         for (auto const& part : message.content.parts()) refuse_image(part, true);
-        return openai_with_reasoning(message, OpenAiArguments::object);
+        return openai_with_reasoning(message, OpenAiArguments::value_or_empty);
     }
     [[nodiscard]] std::vector<Message> create_conversation_prefix_with_tools(
         std::span<ToolSpec const> tools, std::string_view system_prompt) const override;

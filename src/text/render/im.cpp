@@ -161,7 +161,7 @@ public:
     [[nodiscard]] std::string to_openai_message(Message const& message) const override {
         return openai_with_reasoning(message, style_.calls == CallFormat::json
                                                   ? OpenAiArguments::text
-                                                  : OpenAiArguments::object);
+                                                  : OpenAiArguments::value);
     }
 
 protected:

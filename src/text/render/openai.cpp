@@ -10,14 +10,18 @@ namespace tinkxx::text::render {
 
 namespace {
 
+Json openai_arguments(ToolCall const& call, OpenAiArguments form) {
+    if (form == OpenAiArguments::text) return Json::string(call.arguments);
+    if (form == OpenAiArguments::value_or_empty && call.arguments.empty()) return Json::object();
+    return call_arguments(call);
+}
+
 Json openai_calls(std::vector<ToolCall> const& calls, OpenAiArguments form) {
     auto out = Json::array();
     for (auto const& call : calls) {
         auto function = Json::object();
         function.append("name", Json::string(call.name));
-        function.append("arguments", form == OpenAiArguments::object
-                                         ? call_members(call)
-                                         : Json::string(call.arguments));
+        function.append("arguments", openai_arguments(call, form));
         auto one = Json::object();
         one.append("type", Json::string("function"));
         one.append("id", call.id ? Json::string(*call.id) : Json{});

@@ -93,7 +93,11 @@ void put_unparsed(Message& message, std::optional<UnparsedToolCall> call);
 
 // OpenAI ------------------------------------------------------------------------------------------
 
-enum class OpenAiArguments : std::uint8_t { text, object };
+enum class OpenAiArguments : std::uint8_t {
+    text,
+    value,           ///< what the text says; it must be JSON
+    value_or_empty,  ///< as `value`; an empty text is an empty object
+};
 
 /// A message for servers and templates that take thinking as `reasoning_content`.
 [[nodiscard]] std::string openai_with_reasoning(Message const& message, OpenAiArguments arguments);

@@ -236,7 +236,11 @@ std::vector<RenderedExample> Renderer::build_supervised_examples(Messages messag
     std::size_t first = 0;
     switch (train_on_what) {
         case TrainOnWhat::last_assistant_message:
-            first = messages.empty() ? 0 : messages.size() - 1;
+            if (messages.empty()) {
+                refuse("build_supervised_examples", "messages", {},
+                       "the conversation has no messages; give at least one");
+            }
+            first = messages.size() - 1;
             break;
         case TrainOnWhat::last_assistant_turn:
             first = last_assistant_turn_start(messages);
