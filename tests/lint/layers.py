@@ -26,6 +26,7 @@ BELOW = {
     "client": {"observe", "service", "math", "net", "wire", "types", "transport", "base"},
     "testing": {"transport", "base"},
     "engine": {"base"},
+    "text": {"types", "base"},
     "local": {"engine", "wire", "types", "transport", "base"},
     "join": {"client", "local", "types", "transport", "base"},  # the header that makes a client of a server
 }
@@ -48,6 +49,7 @@ PUBLIC = {
     "service": ["call_options.hpp", "retry_config.hpp"],
     "testing": ["testing/"],
     "local": ["local/"],
+    "text": ["text/"],
 }
 
 # Files that belong to another layer than their folder says.

@@ -34,8 +34,9 @@ struct ChatTemplateOptions {
     bool alias_reasoning{true};
 };
 
-/// The time of day where the user is, without a time zone.
-using ChatClock = std::function<std::chrono::local_time<std::chrono::microseconds>()>;
+/// A date and a time of day where the user is, without a time zone.
+using LocalMoment = std::chrono::local_time<std::chrono::microseconds>;
+using ChatClock = std::function<LocalMoment()>;
 
 /// What a template is given. Every text is JSON, and has to live until `render` returns.
 struct ChatInput {

@@ -28,7 +28,7 @@ public:
         : machine_{machine}, arguments_{arguments}, mapping_{mapping}, markup_{markup} {}
 
     std::string run(std::string_view format, int depth) {
-        if (depth > 1) fail_value("Max string recursion exceeded");
+        if (depth > 2) fail_value("Max string recursion exceeded");
         std::string made;
         for (std::size_t at = 0; at < format.size(); ++at) {
             auto const c = format[at];

@@ -219,7 +219,7 @@ std::vector<std::string_view> split_at_space(std::string_view text, std::int64_t
         if (begin == text.size()) break;
         at = begin;
         if (static_cast<std::int64_t>(parts.size()) >= most) {
-            parts.push_back(strip_text(text.substr(begin), missing_value(), false, true));
+            parts.push_back(text.substr(begin));
             return parts;
         }
         auto end = at;
@@ -244,7 +244,7 @@ std::vector<std::string_view> split_at_space_right(std::string_view text, std::i
         while (at > 0 && space_before(at)) at = previous_character(text, at);
         if (at == 0) break;
         if (static_cast<std::int64_t>(parts.size()) >= most) {
-            parts.push_back(strip_text(text.substr(0, at), missing_value(), true, false));
+            parts.push_back(text.substr(0, at));
             break;
         }
         auto const end = at;
