@@ -28,6 +28,7 @@ BELOW = {
     "client": {"observe", "service", "math", "net", "wire", "types", "transport", "base"},
     "testing": {"transport", "base"},
     "engine": {"base"},
+    "text": {"types", "base"},
     "local": {"engine", "wire", "types", "transport", "base"},
     "join": {"client", "local", "text", "types", "transport", "base"},  # headers that bring two of them together
 }
