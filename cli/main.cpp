@@ -1,6 +1,7 @@
 // The command line of tinkxx. Help and version start no thread and open no connection.
 #include "commands/home.hpp"
 #include "commands/serve.hpp"
+#include "commands/text_options.hpp"
 #include "commands/version.hpp"
 #include "output/terminal.hpp"
 
@@ -20,6 +21,9 @@ namespace {
 constexpr char const* about =
     "Trains and samples language models with the Tinker API, on this machine or elsewhere.\n\n"
     "  tinkxx serve                 a Tinker server on this machine: no key, no network, no GPU\n"
+    "  tinkxx tokenize              the tokens of a text, for any model\n"
+    "  tinkxx detokenize            the text of tokens\n"
+    "  tinkxx render                a conversation as the tokens that a model learns from\n"
     "  tinkxx home check            whether what a server keeps is whole, and how to repair it\n"
     "  tinkxx COMMAND --help        what a command does, with examples";
 
@@ -200,6 +204,7 @@ Exit run(int argc, char** argv, Terminal& terminal) {
     add_serve(app, serve_arguments);
     HomeArguments home_arguments;
     auto const* const home_command = add_home(app, home_arguments);
+    TextCommands const text_commands{app};
     VersionArguments version_arguments;
     auto* const version_command = app.add_subcommand("version", "Prints the version of tinkxx");
     version_command->add_flag("--json", version_arguments.json, "As JSON");
@@ -225,6 +230,7 @@ Exit run(int argc, char** argv, Terminal& terminal) {
     }
     if (version_command->parsed()) return version(version_arguments, terminal);
     if (home_command->parsed()) return check_home(home_arguments, terminal);
+    if (text_commands.parsed()) return text_commands.run(terminal);
     return serve(serve_arguments, terminal);
 }
 

@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 
 set(tinkxx_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tinkxx)
 
-install(TARGETS tinkxx tinkxx_testing EXPORT tinkxxTargets FILE_SET HEADERS)
+install(TARGETS tinkxx tinkxx_text tinkxx_testing EXPORT tinkxxTargets FILE_SET HEADERS)
 install(EXPORT tinkxxTargets NAMESPACE tinkxx:: DESTINATION ${tinkxx_cmake_dir})
 if(TINKXX_BUILD_LOCAL)
     # Apart, so that a program without the server needs none of its libraries.

@@ -17,12 +17,26 @@ Terminal Terminal::standard() {
     };
     auto const* const kind = std::getenv("TERM");
     bool const dumb = kind == nullptr || std::string_view{kind} == "dumb";
-    return {std::cout, std::cerr, ::isatty(STDERR_FILENO) == 1 && !dumb && !set("NO_COLOR")};
+    bool const colour = !dumb && !set("NO_COLOR");
+    return {std::cout, std::cerr, colour && ::isatty(STDERR_FILENO) == 1,
+            colour && ::isatty(STDOUT_FILENO) == 1};
 }
 
-std::string Terminal::styled(std::string_view code, std::string_view text) const {
-    if (!colour_) return std::string{text};
+namespace {
+
+std::string rendered(bool colour, std::string_view code, std::string_view text) {
+    if (!colour) return std::string{text};
     return "\x1b[" + std::string{code} + "m" + std::string{text} + "\x1b[0m";
+}
+
+}  // namespace
+
+std::string Terminal::styled(std::string_view code, std::string_view text) const {
+    return rendered(colour_, code, text);
+}
+
+std::string Terminal::data(std::string_view code, std::string_view text) const {
+    return rendered(colours_data_, code, text);
 }
 
 void Terminal::complain(Trouble const& trouble) {

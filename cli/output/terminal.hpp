@@ -23,8 +23,8 @@ enum class Exit : int {
 /// Where a command speaks: data to `out`, which programs read, and everything else to `err`.
 class Terminal {
 public:
-    Terminal(std::ostream& out, std::ostream& err, bool colour)
-        : out_{out}, err_{err}, colour_{colour} {}
+    Terminal(std::ostream& out, std::ostream& err, bool colour, bool colours_data = false)
+        : out_{out}, err_{err}, colour_{colour}, colours_data_{colours_data} {}
     /// Of the process; in colour if people read it and NO_COLOR is not set.
     [[nodiscard]] static Terminal standard();
 
@@ -36,6 +36,11 @@ public:
     [[nodiscard]] std::string red(std::string_view text) const { return styled("31", text); }
     [[nodiscard]] std::string yellow(std::string_view text) const { return styled("33", text); }
 
+    /// Whether people read `out`, and in colour.
+    [[nodiscard]] bool colours_data() const noexcept { return colours_data_; }
+    /// For `out`: `code` is what ECMA-48 calls graphic rendition, such as "31".
+    [[nodiscard]] std::string data(std::string_view code, std::string_view text) const;
+
     void complain(Trouble const& trouble);
     void warn(std::string_view text);
 
@@ -45,6 +50,7 @@ private:
     std::ostream& out_;
     std::ostream& err_;
     bool colour_;
+    bool colours_data_;
 };
 
 /// `text` as a JSON string, with its quotes.

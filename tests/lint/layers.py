@@ -20,15 +20,16 @@ BELOW = {
     "net": {"transport", "base"},
     "types": {"transport", "base"},  # members of public values
     "wire": {"types", "base"},
+    "text": {"types", "base"},  # tokenizers, templates and renderers
     "math": {"wire", "types", "base"},
     "options": {"net", "types", "transport", "base"},  # values alone, the network's among them
     "service": {"options", "math", "wire", "types", "transport", "base"},
     "observe": {"service", "types", "transport", "base"},
-    "client": {"observe", "service", "options", "math", "net", "wire", "types", "transport", "base"},
+    "client": {"observe", "service", "options", "math", "text", "net", "wire", "types", "transport", "base"},
     "testing": {"transport", "base"},
     "engine": {"base"},
-    "local": {"engine", "wire", "types", "transport", "base"},
-    "join": {"client", "local", "types", "transport", "base"},  # the header that makes a client of a server
+    "local": {"engine", "text", "wire", "types", "transport", "base"},
+    "join": {"client", "local", "text", "types", "transport", "base"},  # headers that bring two of them together
 }
 
 # The folders of a layer that has an order within: each may include those before it.
@@ -36,6 +37,7 @@ FOLDERS = {
     "base": ["common", "loop"],
     "net": ["address", "stream", "tls", "dial", "http", "transport"],
     "wire": ["json", "values", "sampling", "training", "session", "server"],
+    "text": ["errors", "unicode", "regex", "tokenizer", "jinja", "chat", "render", "files"],
     "service": ["common", "text", "http", "limits", "retry", "breaker", "telemetry", "auth", "requests", "session",
                 "results", "core", "sampling", "calls", "passes", "training", "recovery"],
 }
@@ -46,11 +48,13 @@ PUBLIC = {
              "version.hpp", "detail/"],
     "transport": ["transport.hpp"],
     "net": ["net_transport.hpp"],
+    "text": ["text/"],
     "types": ["types/", "http.hpp", "observer.hpp", "query.hpp", "status.hpp"],
     "options": ["options.hpp", "poll_backoff.hpp"],
     "service": ["call_options.hpp", "retry_config.hpp"],
     "testing": ["testing/"],
     "local": ["local/"],
+    "text": ["text/"],
 }
 
 # Files that belong to another layer than their folder says.
@@ -58,6 +62,7 @@ PLACED = {
     "src/base/common/transport.cpp": "transport",  # the few members of the interface that need a .cpp
     "src/pch.hpp": "client",  # what all of them have in common
     "include/tinkxx/local/service_client.hpp": "join",
+    "include/tinkxx/text/hub_http.hpp": "join",
 }
 
 # What a layer must not know of, whoever offers it.
@@ -179,6 +184,8 @@ PLANTED = [
     ("src/wire/json/planted.cpp", '#include "wire/values/tensor.hpp"'),
     ("src/wire/values/planted.cpp", '#include "wire/server/requests.hpp"'),
     ("src/wire/planted.cpp", '#include "wire/json/json.hpp"'),
+    ("src/text/unicode/planted.cpp", '#include "text/tokenizer/model.hpp"'),
+    ("src/text/tokenizer/planted.cpp", '#include "net/address/url.hpp"'),
     ("src/math/planted.cpp", '#include "service/http/planted.hpp"'),
     ("src/testing/planted.cpp", '#include "net/address/url.hpp"'),
     ("src/local/planted.cpp", "#include <tinkxx/tinkxx.hpp>"),

@@ -1,0 +1,110 @@
+#include "commands/detokenize.hpp"
+
+#include "commands/text_command.hpp"
+#include "output/json_lines.hpp"
+
+#include <tinkxx/error.hpp>
+#include <tinkxx/log.hpp>
+#include <tinkxx/text/tokenizer.hpp>
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+namespace tinkxx::cli {
+
+namespace {
+
+/// Ids with anything but digits in between, read as they come.
+class IdReader {
+public:
+    /// Calls `use` with the ids of the next part of stdin.
+    template <class Use>
+    void read_all_of(int file, Use const& use) {
+        std::vector<Token> ids;
+        char buffer[1U << 16U];
+        while (true) {
+            auto const got = ::read(file, buffer, sizeof buffer);
+            if (got < 0 && errno == EINTR) continue;
+            if (got < 0) throw std::system_error{errno, std::generic_category(), "stdin"};
+            if (got == 0) break;
+            for (auto const c : std::span{buffer, static_cast<std::size_t>(got)}) take(c, ids);
+            use(ids);
+            ids.clear();
+        }
+        take(' ', ids);
+        use(ids);
+    }
+
+private:
+    void take(char c, std::vector<Token>& ids) {
+        if (c >= '0' && c <= '9') {
+            value_ = value_.value_or(0) * 10 + (c - '0');
+            if (*value_ > std::numeric_limits<Token>::max()) refuse("is larger than any id");
+            return;
+        }
+        constexpr std::string_view between = " \t\r\n,[]";
+        if (between.find(c) == std::string_view::npos) {
+            refuse("is followed by '" + one_line({&c, 1}) + "'");
+        }
+        if (!value_) return;
+        ids.push_back(static_cast<Token>(*value_));
+        value_.reset();
+        ++count_;
+    }
+
+    [[noreturn]] void refuse(std::string const& why) const {
+        Error{{.kind = ErrorKind::validation,
+               .message = "detokenize: id " + std::to_string(count_ + 1) + " " + why +
+                          "; give ids with blanks or commas in between"}}
+            .raise();
+    }
+
+    std::optional<std::int64_t> value_{};
+    std::size_t count_{0};
+};
+
+void print_text(DetokenizeArguments const& arguments, text::TextTokenizer const& tokenizer,
+                Terminal& terminal) {
+    auto decoder =
+        tokenizer.stream_decoder(text::DecodeOptions{.skip_special = arguments.skip_special});
+    auto const write = [&](std::vector<Token> const& ids) {
+        terminal.out() << printable(decoder.push(ids)) << std::flush;
+    };
+    if (arguments.ids.empty()) {
+        IdReader{}.read_all_of(STDIN_FILENO, write);
+    } else {
+        write(arguments.ids);
+    }
+    terminal.out() << printable(decoder.finish());
+    if (::isatty(STDOUT_FILENO) == 1) terminal.out() << '\n';
+}
+
+}  // namespace
+
+Exit detokenize(DetokenizeArguments const& arguments, Terminal& terminal) {
+    return guard("the tokens cannot be decoded", terminal, [&] {
+        auto const loaded = choose_tokenizer(arguments.tokenizer);
+        if (!arguments.jsonl) {
+            print_text(arguments, loaded.tokenizer, terminal);
+            return Exit::success;
+        }
+        text::DecodeOptions const options{.skip_special = arguments.skip_special};
+        auto const bad = answer_lines(
+            STDIN_FILENO, terminal.out(), arguments.threads,
+            [&](std::string_view line, std::string& answer) {
+                append_json(answer, loaded.tokenizer.decode(json_tokens_of(line), options));
+            });
+        return bad ? complain_of_line(*bad, "one JSON list of ids in each line, such as [1, 2]",
+                                      terminal)
+                   : Exit::success;
+    });
+}
+
+}  // namespace tinkxx::cli
