@@ -7,6 +7,7 @@
 #include <tinkxx/poll_backoff.hpp>
 #include <tinkxx/query.hpp>
 #include <tinkxx/runtime.hpp>
+#include <tinkxx/tokenizer.hpp>
 #include <tinkxx/transport.hpp>
 #include <tinkxx/types/training.hpp>
 
@@ -124,6 +125,9 @@ struct ClientOptions {
     std::string sdk_version{};
     /// The network, if `transport` is empty. Equal options are what clients share connections by.
     NetOptions net{};
+    /// Finds the tokenizer of a model, for prompts given as text. Empty: looks for files on this
+    /// machine, as `text/load.hpp` says; nothing is downloaded.
+    std::optional<Tokenizers> tokenizers{};
     /// Replaces the network, e.g. with `testing::FakeTransport`.
     std::shared_ptr<Transport> transport{};
     /// Empty: the one that clients share.

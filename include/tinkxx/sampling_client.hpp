@@ -3,14 +3,18 @@
 #include <tinkxx/call_options.hpp>
 #include <tinkxx/future.hpp>
 #include <tinkxx/status.hpp>
+#include <tinkxx/tokenizer.hpp>
 #include <tinkxx/types/model_input.hpp>
 #include <tinkxx/types/sampling.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tinkxx {
@@ -42,6 +46,28 @@ public:
                                                 SampleOptions options) const;
     [[nodiscard]] Future<SampleResponse> sample(ModelInput prompt, SamplingParams params,
                                                 SampleOptions options, CallOptions call) const;
+    /// As above, for a prompt given as text: encodes it with the model's tokenizer, so that
+    /// `SampleResponse::text` has the answer as text.
+    ///
+    ///     auto pending = sampler.sample("The capital of France is", {.max_tokens = 16});
+    ///     std::cout << pending.get().text();
+    ///
+    /// Fails also as `get_tokenizer`. (Templates, so that braces always mean a `ModelInput`.)
+    template <class Text>
+        requires std::convertible_to<Text const&, std::string_view>
+    [[nodiscard]] Future<SampleResponse> sample(Text const& prompt, SamplingParams params,
+                                                std::int64_t num_samples = 1) const {
+        return sample_text(std::string{std::string_view{prompt}}, std::move(params),
+                           SampleOptions{.num_samples = num_samples}, CallOptions());
+    }
+    template <class Text>
+        requires std::convertible_to<Text const&, std::string_view>
+    [[nodiscard]] Future<SampleResponse> sample(Text const& prompt, SamplingParams params,
+                                                SampleOptions options,
+                                                CallOptions call = CallOptions()) const {
+        return sample_text(std::string{std::string_view{prompt}}, std::move(params),
+                           std::move(options), std::move(call));
+    }
     /// As `sample`, under the name that the Python SDK uses.
     [[nodiscard]] Future<SampleResponse> sample_async(ModelInput prompt, SamplingParams params,
                                                       std::int64_t num_samples = 1) const;
@@ -63,6 +89,10 @@ public:
         ModelInput prompt, SamplingParams params,
         std::function<void(SampleChunk const&)> on_chunk) const;
 
+    /// The tokenizer of these weights' base model, from `ClientOptions::tokenizers`. Loaded on the
+    /// callback executor on first use. Fails with `ValidationError` if there is none, naming the
+    /// file wanted and every place looked at, and with `CallbackError` for what a loader throws.
+    [[nodiscard]] Future<std::shared_ptr<Tokenizer const>> get_tokenizer() const;
     /// Asks the service for the base model of these weights, e.g. "Qwen/Qwen3-8B".
     [[nodiscard]] Future<std::string> get_base_model() const;
 
@@ -83,6 +113,8 @@ private:
                                               ClientOptions options);
     class Impl;
     explicit SamplingClient(std::shared_ptr<Impl> impl) noexcept;
+    [[nodiscard]] Future<SampleResponse> sample_text(std::string prompt, SamplingParams params,
+                                                     SampleOptions options, CallOptions call) const;
 
     std::shared_ptr<Impl> impl_;
 };

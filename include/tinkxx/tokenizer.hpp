@@ -20,6 +20,10 @@ public:
 
     [[nodiscard]] virtual std::vector<Token> encode(std::string_view text) const = 0;
     [[nodiscard]] virtual std::string decode(std::span<Token const> tokens) const = 0;
+    /// As `decode`, without special tokens, such as the one that ends a text. By default `decode`.
+    [[nodiscard]] virtual std::string decode_text(std::span<Token const> tokens) const {
+        return decode(tokens);
+    }
 };
 
 /// For models whose tokens are bytes, such as tinkxx/tiny.

@@ -164,6 +164,8 @@ public:
     /// none, and with `CallbackError` for what the loader throws.
     [[nodiscard]] Future<std::shared_ptr<Tokenizer const>> get_tokenizer(
         Tokenizers tokenizers) const;
+    /// As above, from `ClientOptions::tokenizers`.
+    [[nodiscard]] Future<std::shared_ptr<Tokenizer const>> get_tokenizer() const;
     /// Text to tokens and back, by `get_tokenizer`.
     [[nodiscard]] Future<std::vector<Token>> encode(std::string text, Tokenizers tokenizers) const;
     [[nodiscard]] Future<std::string> decode(std::vector<Token> tokens,

@@ -73,6 +73,7 @@ ClientOptions merged(ClientOptions options, ClientOptions const& defaults) {
     unless_set(&ClientOptions::log_level);
     unless_empty(&ClientOptions::sdk_version);
     unless_changed(&ClientOptions::net);
+    unless_set(&ClientOptions::tokenizers);
     unless_set(&ClientOptions::transport);
     unless_set(&ClientOptions::runtime);
     unless_empty(&ClientOptions::user_metadata);

@@ -1,6 +1,7 @@
 #include <tinkxx/sampling_client.hpp>
 
 #include "client/sampling_impl.hpp"
+#include "client/shared_tokenizers.hpp"
 #include "service/calls/ready_call.hpp"
 #include "service/calls/request_call.hpp"
 #include "service/calls/sampler_stream_call.hpp"
@@ -164,6 +165,38 @@ Future<SampleResponse> SamplingClient::sample(ModelInput prompt, SamplingParams 
                                               SampleOptions options, CallOptions call) const {
     return start(impl_->runtime, *impl_->sampler, "sample", std::move(prompt), std::move(params),
                  std::move(options), std::move(call), true);
+}
+
+Future<SampleResponse> SamplingClient::sample_text(std::string prompt, SamplingParams params,
+                                                   SampleOptions options, CallOptions call) const {
+    auto found = get_tokenizer();
+    return found.then([self = *this, prompt = std::move(prompt), params = std::move(params),
+                       options = std::move(options), call = std::move(call)](
+                          std::shared_ptr<Tokenizer const> const& tokenizer) mutable {
+        auto pending = self.sample(ModelInput::from_tokens(tokenizer->encode(prompt)),
+                                   std::move(params), std::move(options), std::move(call));
+        return pending.then([tokenizer](SampleResponse response) {
+            response.tokenizer = tokenizer;
+            return response;
+        });
+    });
+}
+
+Future<std::shared_ptr<Tokenizer const>> SamplingClient::get_tokenizer() const {
+    auto const load = [tokenizers = client::tokenizers_of(impl_->sampler->core().config())](
+                          std::string const& base_model) {
+        return tokenizers.get(tokenizer_id(base_model, std::nullopt));
+    };
+    auto const& planned = impl_->sampler->plan().base_model;
+    if (planned.empty()) {
+        auto asked = get_base_model();
+        return asked.then(load);
+    }
+    // Loading may take long: on the callback executor.
+    Promise<std::string> known{impl_->runtime};
+    known.set_value(planned);
+    auto ready = known.get_future();
+    return ready.then(load);
 }
 
 Future<SampleResponse> SamplingClient::sample_async(ModelInput prompt, SamplingParams params,

@@ -2,6 +2,7 @@
 
 #include "base/common/invalid.hpp"
 #include "client/sampling_impl.hpp"
+#include "client/shared_tokenizers.hpp"
 #include "client/training_impl.hpp"
 #include "math/check.hpp"
 #include "service/calls/request_call.hpp"
@@ -422,6 +423,13 @@ Future<std::shared_ptr<Tokenizer const>> TrainingClient::get_tokenizer(
             model->set_tokenizer(id);
             return tokenizers.get(id);
         });
+}
+
+Future<std::shared_ptr<Tokenizer const>> TrainingClient::get_tokenizer() const {
+    using Made = std::shared_ptr<Tokenizer const>;
+    if (auto problem = Impl::problem(impl_, "get_tokenizer"))
+        return refused<Made>(*std::move(problem));
+    return get_tokenizer(client::tokenizers_of(impl_->model->core().config()));
 }
 
 Future<std::vector<Token>> TrainingClient::encode(std::string text, Tokenizers tokenizers) const {

@@ -1,6 +1,10 @@
 // The few members of the value types that are worth a source file.
+#include <tinkxx/error.hpp>
+#include <tinkxx/tokenizer.hpp>
 #include <tinkxx/types/queue_state.hpp>
 #include <tinkxx/types/sampling.hpp>
+
+#include "base/common/invalid.hpp"
 
 #include <algorithm>
 
@@ -28,6 +32,22 @@ Stop Stop::nowhere() {
     Stop stop;
     stop.value_ = Nowhere{};
     return stop;
+}
+
+std::string SampleResponse::text(std::size_t sequence) const {
+    if (!tokenizer) {
+        Error{{.kind = ErrorKind::usage,
+               .message =
+                   "SampleResponse::text: the prompt was given as tokens, so the answer has no "
+                   "tokenizer; decode its tokens with Tokenizer::decode"}}
+            .raise();
+    }
+    if (sequence >= sequences.size()) {
+        base::refuse("SampleResponse::text", "sequence", std::to_string(sequence),
+                     "sequence is " + std::to_string(sequence) + ", and the answer has " +
+                         std::to_string(sequences.size()) + " sequences, counted from 0");
+    }
+    return tokenizer->decode_text(sequences[sequence].tokens);
 }
 
 std::string_view to_string(QueueState state) noexcept {

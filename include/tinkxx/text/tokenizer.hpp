@@ -143,6 +143,9 @@ public:
     [[nodiscard]] std::string decode(std::span<Token const> tokens) const override;
     [[nodiscard]] std::string decode(std::span<Token const> tokens,
                                      DecodeOptions const& options) const;
+    [[nodiscard]] std::string decode_text(std::span<Token const> tokens) const override {
+        return decode(tokens, {.skip_special = true});
+    }
     /// Decodes tokens as they come.
     [[nodiscard]] StreamDecoder stream_decoder() const;
     [[nodiscard]] StreamDecoder stream_decoder(DecodeOptions const& options) const;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,8 @@
 #include <vector>
 
 namespace tinkxx {
+
+class Tokenizer;
 
 /// Where sampling ends before `SamplingParams::max_tokens`.
 ///
@@ -136,6 +139,12 @@ struct SampleResponse {
     /// float32, in the layout of the request.
     std::optional<TensorData> target_prompt_logprobs{};
     std::optional<PromptAltTokens> prompt_alt_tokens{};
+    /// The tokenizer that encoded the prompt, if it was given as text; `text` decodes with it.
+    std::shared_ptr<Tokenizer const> tokenizer{};
+
+    /// The text of a sequence, without special tokens at its end. Throws `UsageError` if the prompt
+    /// was given as tokens, and `ValidationError` if there is no such sequence.
+    [[nodiscard]] std::string text(std::size_t sequence = 0) const;
 
     bool operator==(SampleResponse const&) const = default;
 };

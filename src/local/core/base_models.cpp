@@ -51,7 +51,16 @@ Result<BaseModels::Map> BaseModels::read(std::vector<ModelSource>& sources) {
                               : source.folder.filename().string();
         }
         auto const name = source.name;
-        if (!models.emplace(name, BaseModel{.source = source, .config = *config}).second) {
+        BaseModel model{.source = source, .config = *config};
+        if (!source.byte_level) {
+            auto texts = TokenTexts::of_folder(source.folder);
+            if (texts) {
+                model.texts = *std::move(texts);
+            } else {
+                model.no_texts = texts.error().what();
+            }
+        }
+        if (!models.emplace(name, std::move(model)).second) {
             return bad_model(name, "two models are called " + name + "; rename one");
         }
     }
@@ -62,6 +71,17 @@ void BaseModels::load() {
     for (auto& [name, model] : models_) {
         engine::LoadModel job{.model = name, .folder = model.source.folder};
         if (model.source.byte_level) job.token_bytes = byte_of;
+        if (model.texts) {
+            job.token_bytes = [texts = model.texts](std::int32_t token) {
+                return texts->bytes(token);
+            };
+        }
+        if (!model.no_texts.empty()) {
+            services_.log(LogLevel::warning, "local server: stop texts of " + name +
+                                                 " are refused, since its tokenizer cannot be "
+                                                 "read: " +
+                                                 model.no_texts);
+        }
         services_.engine->submit(
             std::move(job), [this, name = name](Result<engine::ModelInfo> const& loaded) {
                 if (loaded) {

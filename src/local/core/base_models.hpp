@@ -5,10 +5,12 @@
 
 #include "engine/model/model.hpp"
 #include "local/core/services.hpp"
+#include "local/core/token_texts.hpp"
 #include "local/store/rows.hpp"
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -18,8 +20,15 @@ namespace tinkxx::local {
 struct BaseModel {
     ModelSource source{};
     engine::ModelConfig config{};
+    /// By the tokenizer in its folder; null if there is none, or if each token is a byte.
+    std::shared_ptr<TokenTexts const> texts{};
+    /// Why its tokenizer could not be read.
+    std::string no_texts{};
     /// Why it could not be loaded.
     std::string failure{};
+
+    /// Whether the text of a token is known.
+    [[nodiscard]] bool has_texts() const noexcept { return source.byte_level || texts != nullptr; }
 };
 
 /// The models that the server offers, by name. Loop thread.

@@ -105,9 +105,12 @@ MaybeRefused take_stop(SampleCheck const& check) {
     if (auto const* ids = std::get_if<std::vector<Token>>(&stop)) {
         ask.stop_tokens.insert(ask.stop_tokens.end(), ids->begin(), ids->end());
     }
-    if (!ask.stop_strings.empty() && !check.base.source.byte_level) {
+    if (!ask.stop_strings.empty() && !check.base.has_texts()) {
         return check.refuse("stop texts need the tokenizer of " + check.job.base +
-                            ", which this server does not have; stop at token ids");
+                            (check.base.no_texts.empty()
+                                 ? ", and its folder has no tokenizer.json; add that file, or stop "
+                                   "at token ids"
+                                 : ", which cannot be read: " + check.base.no_texts));
     }
     if (std::ranges::any_of(ask.stop_strings, &std::string::empty)) {
         return check.refuse("a stop text is empty");

@@ -1,6 +1,9 @@
 #include "local/api/json.hpp"
 #include "local/sampling/sampling.hpp"
 
+#include <functional>
+#include <memory>
+#include <string>
 #include <utility>
 
 namespace tinkxx::local {
@@ -11,13 +14,26 @@ namespace {
 
 void send_event(Answer& answer, std::string const& data) { answer.data("data: " + data + "\n\n"); }
 
+/// The text that is certain with one more token: part of a character is no text.
+using TextSoFar = std::function<std::string(std::int32_t token)>;
+
+TextSoFar text_so_far(BaseModel const& base) {
+    if (base.texts) {
+        auto decoder = std::make_shared<text::StreamDecoder>(
+            base.texts->tokenizer().stream_decoder({.skip_special = true}));
+        return [decoder](std::int32_t token) { return decoder->push(Token{token}); };
+    }
+    if (!base.source.byte_level) return {};
+    return [](std::int32_t token) {
+        return token >= 0 && token < 128 ? std::string(1, static_cast<char>(token)) : std::string{};
+    };
+}
+
 void send_token(Answer& answer, std::int32_t token, std::int64_t index, float logprob,
-                bool byte_level) {
+                TextSoFar const& text) {
     send_event(answer, json_object([&](JsonOut& json) {
-                   // Half of a character is no text.
-                   if (byte_level && token >= 0 && token < 128) {
-                       json.member("token", std::string(1, static_cast<char>(token)));
-                   }
+                   auto const piece = text ? text(token) : std::string{};
+                   if (!piece.empty()) json.member("token", piece);
                    json.member("token_id", token);
                    json.member("index", index);
                    json.member("logprob", static_cast<double>(logprob));
@@ -62,9 +78,9 @@ MaybeRefused Sampling::submit_stream(Ask& ask, SampleRead read) {
     auto const& answer = ask.answer;
     sample->id = "stream:" + services.fresh_id();
     sample->on_token = [answer, count = std::make_shared<std::int64_t>(0),
-                        bytes = uses_.bases.all().at(sample->base).source.byte_level](
+                        text = text_so_far(uses_.bases.all().at(sample->base))](
                            std::size_t /*sample*/, std::int32_t token, float logprob) {
-        send_token(*answer, token, (*count)++, logprob, bytes);
+        send_token(*answer, token, (*count)++, logprob, text);
     };
     sample->on_done = [answer,
                        result = std::weak_ptr<SampleJob>{sample}](Result<void> const& outcome) {

@@ -4,7 +4,6 @@
 #include "service/core/encoding_choice.hpp"
 #include "service/http/http_order.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>

@@ -85,6 +85,57 @@ TEST_F(SamplingClientTest, ASampleComesBackAsDrawn) {  // R-SAMP-01, R-SAMP-03, 
                   R"("record_stability_info":false,"type":"sample"})"));
 }
 
+TEST_F(SamplingClientTest, TextGoesOutAsTokensAndComesBackAsText) {
+    auto options = tinker.options();
+    std::vector<std::string> asked;
+    options.tokenizers = Tokenizers{[&asked](TokenizerId const& id) {
+        asked.push_back(id.repository);
+        return std::make_shared<ByteTokenizer const>();
+    }};
+    auto const sampler = ServiceClient{options}.create_sampling_client("org/tiny/variant");
+    auto pending = sampler.sample("Hi", {.max_tokens = 4});
+    auto const response = pending.get();
+    EXPECT_EQ(response.text(), "\x07\x08\x09");
+    EXPECT_THROW((void)response.text(1), ValidationError);
+    auto again = sampler.sample(std::string{"Ho"}, {.max_tokens = 4}, SampleOptions{});
+    EXPECT_EQ(again.get().text(), "\x07\x08\x09");
+    EXPECT_THAT(asked, ElementsAre("org/tiny"));  // R-TRAIN-90
+
+    auto const sent = tinker.transport->sent("/api/v1/asample");
+    ASSERT_EQ(sent.size(), 2U);
+    EXPECT_EQ(body_of(sent[0]).at("prompt"),
+              boost::json::parse(R"({"chunks":[{"type":"encoded_text","tokens":[72,105]}]})"));
+}
+
+TEST_F(SamplingClientTest, TextOfSavedWeightsIsThatOfTheirBaseModel) {
+    auto options = tinker.options();
+    options.tokenizers = Tokenizers{[](TokenizerId const& id) {
+        EXPECT_EQ(id.repository, "org/base");
+        return std::make_shared<ByteTokenizer const>();
+    }};
+    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+        if (request.path.find("/samplers/") == std::string::npos) return std::nullopt;
+        return json_reply(R"({"sampler_id":"s","base_model":"org/base","model_path":"p"})");
+    };
+    auto const sampler = ServiceClient{options}.create_sampling_client("tinker://r/weights/a");
+    EXPECT_EQ(sampler.sample("Hi", {.max_tokens = 4}).get().text(), "\x07\x08\x09");
+}
+
+TEST_F(SamplingClientTest, TextWithoutATokenizerSaysWhereItLooked) {
+    auto const sampler = service().create_sampling_client("org/nowhere");
+    auto const failed = sampler.sample("Hi", {.max_tokens = 4}).result();
+    ASSERT_FALSE(failed);
+    EXPECT_THAT(failed.error().what(), HasSubstr("org/nowhere"));
+    EXPECT_THAT(failed.error().what(), HasSubstr("tokenizer.json"));
+    EXPECT_EQ(tinker.transport->sent("/api/v1/asample").size(), 0U);
+}
+
+TEST_F(SamplingClientTest, AnAnswerToTokensHasNoText) {
+    auto const sampler = service().create_sampling_client("org/tiny");
+    auto const response = sampler.sample(prompt, {.max_tokens = 4}).get();
+    EXPECT_THROW((void)response.text(), UsageError);
+}
+
 TEST_F(SamplingClientTest, StartsInTheDocumentedOrder) {  // R-CONF-41, R-SAMP-02
     auto const sampler = service().create_sampling_client("org/tiny");
     (void)sampler.sample(prompt, {.max_tokens = 4}).get();
