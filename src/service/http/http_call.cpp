@@ -182,8 +182,10 @@ void HttpCall::on_done(Timing const& timing) {
     auto const& [head, body] = answer();
     if (context_->dumps()) context_->dump(order_->operation, head, body, scrubber());
     auto const now = context_->scheduler().wall();
-    // A gateway answers so for servers that did act. A refusal says nothing of earlier attempts.
-    in_doubt_ = in_doubt_ || head.status == 408 || head.status >= 500;
+    // A gateway answers so for servers that did act. A refusal says nothing of earlier attempts;
+    // neither does a server that cannot read the request.
+    bool const unread = order_->plain_500_ends && is_plain_500(head.status, head.headers);
+    in_doubt_ = in_doubt_ || head.status == 408 || (head.status >= 500 && !unread);
     if (is_success(head.status)) {
         return follow(retry_->on_reply(head, body, now, 0, context_->config().scrubber), timing);
     }

@@ -53,10 +53,12 @@ Fate Submission::fate_after(Error const& error) const noexcept {
         // The number was used before. A save is refused so if its name exists.
         return status == 409 && order_.step ? Fate::taken : Fate::not_taken;
     }
-    if (!judgement_.repeat_if_seen) return Fate::taken;
+    if (!judgement_.repeat_if_seen && call != nullptr && call->in_doubt()) return Fate::taken;
     // A server that falls over a request does so each time: asking again would hold up the rest.
-    // One that was not asked again, since a circuit breaker opened, may have been unlucky once.
-    if ((status == 500 || status == 409) && !refusal_) return Fate::taken;
+    // One that was not asked again, since a circuit breaker opened, may have been unlucky once; and
+    // what one says that cannot read the encoding says nothing of what came before.
+    bool const unread = judgement_.plain_500_ends && error.stopped() == RetryEnd::not_repeatable;
+    if ((status == 500 || status == 409) && !refusal_ && !unread) return Fate::taken;
     bool const refused = status == 400 || (status >= 404 && status < 500 && status != 408 &&
                                            status != 425 && status != 429);
     if (!refused || !again) return Fate::unknown;

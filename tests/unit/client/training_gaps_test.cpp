@@ -69,10 +69,10 @@ protected:
             run();
         }
     }
-    /// One that the first failure opens.
-    CircuitBreaker breaker() {
+    /// One that so many failures open.
+    CircuitBreaker breaker(int failures = 1) {
         CircuitBreakerOptions rules;
-        rules.failure_threshold = 1;
+        rules.failure_threshold = failures;
         rules.clock = [this] { return tinker.clock->now(); };
         return CircuitBreaker{"test", rules};
     }
@@ -289,6 +289,92 @@ TEST_F(TrainingGaps, ABreakerThatOpensLeavesNoGapBehind) {  // R-TRAIN-13, R-EXT
         EXPECT_EQ(steps[before + 2], "save_weights 2");
         tinker.clock->set_auto_advance(true);
     }
+}
+
+/// What a server says that cannot read protobuf.
+Reply unread() {
+    Reply reply;
+    reply.status = 500;
+    reply.headers = {{"Content-Type", "text/plain; charset=utf-8"}};
+    reply.body = "Internal Server Error";
+    return reply;
+}
+
+/// The encodings of passes that came, e.g. `PPJ`.
+std::string encodings(FakeTinker const& tinker) {
+    std::string all;
+    for (auto const& each : tinker.trained()) {
+        if (each.path == "forward_backward") all += each.protobuf ? 'P' : 'J';
+    }
+    return all;
+}
+
+TEST_F(TrainingGaps, WhatMayHaveArrivedInTheFirstEncodingIsSettledInIt) {  // R-TRAIN-13, R-WIRE-10
+    auto const client = trainer();
+    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+        if (submit.path != "forward_backward" || ++times > 2) return std::nullopt;
+        return times == 1 ? json_reply("{}", 503) : unread();
+    };
+    auto first = guarded(client, breaker(2)).forward_backward(data(1), LossFn::cross_entropy);
+    pass_time(5s);
+    EXPECT_EQ(failure(std::move(first)).kind(), ErrorKind::circuit_open);
+    auto second = client.optim_step({});
+    run();
+    EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1", "forward_backward 1",
+                                                    "forward_backward 1", "optim_step 2"));
+    EXPECT_EQ(encodings(tinker), "PPP");
+    EXPECT_EQ(tinker.trained().at(1).bytes, tinker.trained().at(3).bytes);
+    EXPECT_TRUE(second.ready());
+}
+
+TEST_F(TrainingGaps, WhatTheServerCannotReadIsSettledInTheOtherEncoding) {  // R-TRAIN-13, R-WIRE-10
+    auto const client = trainer();
+    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+        if (!submit.protobuf) return std::nullopt;
+        return ++times == 1 ? json_reply("{}", 503) : unread();
+    };
+    auto first = guarded(client, breaker(2)).forward_backward(data(1), LossFn::cross_entropy);
+    pass_time(5s);
+    EXPECT_EQ(failure(std::move(first)).kind(), ErrorKind::circuit_open);
+    auto second = client.optim_step({});
+    run();
+    EXPECT_EQ(encodings(tinker), "PPPJ");
+    EXPECT_EQ(tinker.trained().back().seq_id, 2);
+    EXPECT_TRUE(second.ready());
+}
+
+TEST_F(TrainingGaps, ARefusalOfTheSecondEncodingSaysNothingOfTheFirst) {  // R-TRAIN-13, R-WIRE-10
+    auto const client = trainer();
+    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+        if (submit.path != "forward_backward") return std::nullopt;
+        if (!submit.protobuf) return json_reply(R"({"detail":"protobuf only"})", 415);
+        ++times;
+        if (times == 1) return json_reply("{}", 503);
+        return times < 4 ? FakeTinker::Answer{unread()} : std::nullopt;
+    };
+    auto first = client.forward_backward(data(1), LossFn::cross_entropy);
+    pass_time(5s);
+    EXPECT_EQ(failure(std::move(first)).http_status(), 500);
+    EXPECT_EQ(encodings(tinker), "PPJ");
+    auto second = client.optim_step({});
+    run();
+    EXPECT_EQ(encodings(tinker), "PPJPJ");
+    EXPECT_EQ(tinker.trained().back().seq_id, 2) << "it may have the first";
+    EXPECT_TRUE(second.ready());
+}
+
+TEST_F(TrainingGaps, WhatTheServerCannotReadAndJsonHasNoWordsForLeavesItsNumber) {  // R-TRAIN-13
+    auto const client = trainer();
+    answer("forward_backward", unread());
+    auto batch = data(1);
+    batch[0] = batch[0].with_provenance({{.sequence_id = "s", .length = 2}},
+                                        {{.sequence_id = "s", .length = 2}});
+    auto first = client.forward_backward(batch, LossFn::cross_entropy);
+    run();
+    EXPECT_EQ(failure(std::move(first)).http_status(), 500);
+    auto second = client.optim_step({});
+    run();
+    EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1", "optim_step 1"));
 }
 
 TEST_F(TrainingGaps, AfterABillingPauseTheBreakerIsAskedAgain) {  // R-EXT-03, R-RETRY-82
