@@ -1,6 +1,7 @@
 #include "service/http/http_call.hpp"
 
 #include "base/prefetch.hpp"
+#include "base/start_failure.hpp"
 #include "service/http/standard_headers.hpp"
 
 #include <tinkxx/redaction.hpp>
@@ -145,7 +146,14 @@ void HttpCall::send(Credential const& credential) {
     answer_.reset();
     state_ = State::sending;
     sent_at_ = context_->scheduler().now();
-    call_ = context_->transport().start(std::move(request), *this);
+    try {
+        call_ = context_->transport().start(std::move(request), *this);
+    } catch (...) {
+        // Told from the loop, as by any other transport.
+        trouble().thrown = base::start_failure();
+        in_doubt_ = true;
+        return context_->scheduler().arm(trouble(), sent_at_, Precision::exact);
+    }
     if (paused_) context_->transport().pause(call_, true);
 }
 
@@ -282,6 +290,7 @@ void HttpCall::fail(ErrorDetails error) {
 }
 
 void HttpCall::on_time() {
+    if (trouble_->thrown) return on_failure(*std::exchange(trouble_->thrown, std::nullopt));
     if (state_ == State::waiting) {
         if (auto const refusal = listener_->before_repeat()) return fail(refusal->details());
         attempt();
