@@ -31,8 +31,14 @@ void Pass::start(PassPlan plan) {
     refusals_.assign(count, std::nullopt);
     doubted_.assign(count, std::nullopt);
     waits_for_turn_ = plan_.ticket && !plan_.ticket.enter(*this, plan_.name);
-    if (waits_for_turn_) return listener_->on_standing();
-    on_turn();
+    if (!waits_for_turn_) return on_turn();
+    if (auto const refusal = BreakerGuard::refusal_while_open(plan_.breaker)) {
+        // Its place goes to those behind it now, since its turn may come before it is told.
+        waits_for_turn_ = false;
+        plan_.ticket.reset();
+        return refuse_later(0, *refusal);
+    }
+    listener_->on_standing();
 }
 
 void Pass::on_turn() {

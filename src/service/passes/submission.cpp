@@ -26,6 +26,8 @@ void Submission::start(SubmitOrder const& order, Judgement judgement) {
     judgement_ = judgement;
     request_type_ = order.request_type;
     protobuf_result_ = order.protobuf_result;
+    refusal_ = BreakerGuard::refusal_while_open(breaker_);
+    if (refusal_) return refuse_later();
     if (order.bytes > 0 && !core_->forward_backward_bytes().acquire(*this, order.bytes)) {
         return listener_->on_standing();
     }
@@ -80,10 +82,7 @@ void Submission::on_permit() {
 
 void Submission::submit() {
     refusal_ = guard_.enter(breaker_);
-    if (refusal_) {  // told from the loop: the caller of `start` is not ready for an answer
-        auto& scheduler = core_->scheduler();
-        return scheduler.arm(refused_, scheduler.now(), Precision::exact);
-    }
+    if (refusal_) return refuse_later();
     auto& http = core_->http();
     HttpOrder order;
     order.operation = {
@@ -113,6 +112,12 @@ void Submission::submit() {
     request_.emplace<ServiceRequest>(core_->context(), listener)
         .start(std::move(order), order_.repeat);
     listener_->on_standing();
+}
+
+/// From the loop: the caller of `start` is not ready for an answer.
+void Submission::refuse_later() noexcept {
+    auto& scheduler = core_->scheduler();
+    scheduler.arm(refused_, scheduler.now(), Precision::exact);
 }
 
 void Submission::refused() { listener_->on_refused(*this, *std::exchange(refusal_, {})); }

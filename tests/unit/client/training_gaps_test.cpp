@@ -377,6 +377,77 @@ TEST_F(TrainingGaps, WhatTheServerCannotReadAndJsonHasNoWordsForLeavesItsNumber)
     EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1", "optim_step 1"));
 }
 
+TEST_F(TrainingGaps, AnOpenBreakerRefusesACallThatWouldWaitInLine) {  // R-EXT-03, R-TRAIN-13
+    auto by = breaker();
+    auto const client = trainer();
+    auto const careful = guarded(client, by);
+    auto held = json_reply(R"({"request_id":"train-1"})");
+    held.delay = 5s;
+    answer("optim_step", held);
+    auto first = client.optim_step({});
+    run();
+    by.admit()->failed(Error{{.kind = ErrorKind::connection}});  // of another call
+    auto second = careful.forward_backward(data(1), LossFn::cross_entropy);
+    auto third = client.save_state("a");
+    EXPECT_EQ(failure(std::move(second)).kind(), ErrorKind::circuit_open);
+    auto fourth = careful.forward_backward_custom(
+        data(1), [](std::span<Datum const>, std::span<TensorData const>) -> CustomLossValue {
+            throw std::logic_error{"not called"};
+        });
+    EXPECT_EQ(failure(std::move(fourth)).kind(), ErrorKind::circuit_open);
+    EXPECT_THAT(tinker.trained_steps(), ElementsAre("optim_step 1"));
+    auto fifth = client.save_state("b");
+    pass_time(5s);
+    EXPECT_THAT(tinker.trained_steps(),
+                ElementsAre("optim_step 1", "save_weights 2", "save_weights 3"));
+    EXPECT_TRUE(first.ready() && third.ready() && fifth.ready());
+}
+
+TEST_F(TrainingGaps, AnOpenBreakerRefusesAPassThatWouldWaitForBytes) {  // R-EXT-03, R-TRAIN-33
+    client_options = tinker.options();
+    client_options->chunks.bytes_in_flight = 1;
+    auto by = breaker();
+    auto const client = trainer();
+    tinker.clock->set_auto_advance(true);
+    auto const other = service->create_lora_training_client("org/other", 8).get();
+    tinker.clock->set_auto_advance(false);
+    auto held = json_reply(R"({"request_id":"train-1"})");
+    held.delay = 5s;
+    answer("forward_backward", held);
+    auto first = client.forward_backward(data(1), LossFn::cross_entropy);
+    run();
+    by.admit()->failed(Error{{.kind = ErrorKind::connection}});
+    auto second = guarded(other, by).forward_backward(data(1), LossFn::cross_entropy);
+    EXPECT_EQ(failure(std::move(second)).kind(), ErrorKind::circuit_open);
+    EXPECT_FALSE(first.ready());
+    pass_time(5s);
+    EXPECT_TRUE(first.ready());
+}
+
+TEST_F(TrainingGaps, ACallWaitsInLineWhileABreakerTries) {  // R-EXT-03
+    auto by = breaker();
+    auto const client = trainer();
+    auto held = json_reply(R"({"request_id":"train-1"})");
+    held.delay = 5s;
+    answer("optim_step", held);
+    auto first = client.optim_step({});
+    run();
+    by.admit()->failed(Error{{.kind = ErrorKind::connection}});
+    pass_time(31s);
+    auto trial = by.admit();
+    ASSERT_TRUE(trial);
+    auto next = client.optim_step({});
+    answer("optim_step", held);
+    auto last = client.optim_step({});
+    run();
+    auto second = guarded(client, by).forward_backward(data(1), LossFn::cross_entropy);
+    run();
+    EXPECT_FALSE(second.ready());
+    trial->succeeded();
+    pass_time(10s);
+    EXPECT_TRUE(second.result().has_value());
+}
+
 TEST_F(TrainingGaps, AfterABillingPauseTheBreakerIsAskedAgain) {  // R-EXT-03, R-RETRY-82
     auto by = breaker();
     auto const client = guarded(trainer(), by);
