@@ -216,6 +216,10 @@ public:
     virtual ~Transport() = default;
 
     /// Starts a request. Never calls the sink before it returns; bad requests fail through it.
+    ///
+    /// If it throws, the request fails as one whose connection was lost after it was sent, and is
+    /// repeated as such; a `std::logic_error` is not repeated, as if `Failure::permanent` were set.
+    /// The sink must not be called any more for what it threw.
     virtual Call start(Request request, ReplySink& sink) = 0;
     /// Forgets a call. When this returns its sink is free. Harmless once the call has ended.
     virtual void cancel(Call call) noexcept = 0;

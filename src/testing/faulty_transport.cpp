@@ -1,6 +1,7 @@
 #include <tinkxx/testing/faulty_transport.hpp>
 
 #include "base/common/entropy.hpp"
+#include "base/common/start_failure.hpp"
 
 #include <algorithm>
 #include <map>
@@ -114,6 +115,7 @@ struct FaultyTransport::Impl {
         std::size_t given{0};
         std::optional<Timing> done{};
         std::optional<Failure> failed{};
+        std::optional<Failure> thrown{};  ///< the inner transport did not take the call
     };
 
     Impl(Scheduler& clock, std::shared_ptr<Transport> transport, FaultOptions faults)
@@ -149,16 +151,26 @@ struct FaultyTransport::Impl {
             case Fate::normal:
                 break;
         }
-        if (plan.duplicate) {
+        try {
+            start(exchange);
+        } catch (...) {
+            exchange.thrown = base::start_failure();
+            scheduler.arm(exchange, scheduler.now(), Precision::exact);
+        }
+    }
+
+    void start(Exchange& exchange) {
+        if (exchange.plan.duplicate) {
             ++counts.duplicate;
             std::erase_if(discards, [](auto const& discard) { return discard->over; });
-            auto& copy = *discards.emplace_back(std::make_unique<Discard>());
             exchange.inner = inner->start(exchange.request, exchange);
-            copy.call = inner->start(std::move(exchange.request), copy);
+            auto copy = std::make_unique<Discard>();
+            copy->call = inner->start(std::move(exchange.request), *copy);
+            discards.push_back(std::move(copy));
         } else {
             exchange.inner = inner->start(std::move(exchange.request), exchange);
         }
-        if (exchange.paused && !plan.trickle) inner->pause(exchange.inner, true);
+        if (exchange.paused && !exchange.plan.trickle) inner->pause(exchange.inner, true);
     }
 
     void answer(Exchange& exchange) {
@@ -180,6 +192,12 @@ struct FaultyTransport::Impl {
 
     void on_time(Exchange& exchange) {
         if (!exchange.begun) return begin(exchange);
+        if (exchange.thrown) {
+            auto failure = *std::move(exchange.thrown);
+            if (exchange.inner.id != 0) inner->cancel(exchange.inner);
+            finish(exchange).on_failure(std::move(failure));
+            return;
+        }
         give_some(exchange);
     }
 

@@ -56,6 +56,7 @@ std::vector<std::string> const& training_occurrences() {
         // What users do, and how their calls end.
         "call in chunks",
         "call while its breaker is open",
+        "call in line while its breaker is open",
         "closed",
         "dropped",
         "shut down",

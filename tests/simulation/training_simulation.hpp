@@ -28,7 +28,8 @@ namespace tinkxx::simulation {
 /// - A call behind one that came to nothing is submitted within a second, unless a request must be
 ///   settled first.
 /// - A circuit breaker is open once as many requests in a row have failed as it takes. While it is,
-///   no request of a call that has it is sent, and a call whose turn it is ends at once (R-EXT-03).
+///   no request of a call that has it is sent, and a call that is made ends at once, also where it
+///   would have to wait for its turn (R-EXT-03).
 /// - While the service has a result to give, no outage ends a call, however long it lasts (C-54).
 /// - Without the largest, submits that are open fit the byte budget. All of it comes back.
 /// - `status()` says of every pending operation where it stands and why; a wait that a timer ends

@@ -119,11 +119,11 @@ UserCall& World::make_call(Client& client, Model& model, Script& script) {
     return call;
 }
 
-/// A call whose turn it is ends at once if its breaker refuses it.
+/// A call ends at once if its breaker refuses it, also where it would have to wait for its turn.
 void World::expect_refusal(UserCall const& call) {
     if (call.breaker == nullptr || !call.breaker->open() || !call.numbered()) return;
-    if (call.judge->next_to_submit() != &call) return;
-    count("call while its breaker is open");
+    count(call.judge->next_to_submit() == &call ? "call while its breaker is open"
+                                                : "call in line while its breaker is open");
     at(1ns, [this, &call] {
         if (call.ends == 0) problem("call " + call.mark + " was not refused at once");
     });

@@ -1,6 +1,10 @@
 #include <tinkxx/transport.hpp>
 
+#include "base/common/start_failure.hpp"
+
 #include <algorithm>
+#include <exception>
+#include <stdexcept>
 
 namespace tinkxx {
 namespace {
@@ -124,6 +128,22 @@ bool is_timeout(FailureKind kind) noexcept {
         default:
             return false;
     }
+}
+
+Failure base::start_failure() {
+    Failure failure;
+    failure.message = "the transport threw: ";
+    try {
+        throw;
+    } catch (std::logic_error const& e) {
+        failure.permanent = true;  // a mistake in its code, and there the next time
+        failure.message.append(e.what()).append("; fix ClientOptions::transport");
+    } catch (std::exception const& e) {
+        failure.message += e.what();
+    } catch (...) {
+        failure.message += "something that is no std::exception";
+    }
+    return failure;
 }
 
 }  // namespace tinkxx

@@ -29,6 +29,13 @@ public:
         BreakerGuard asks;
         return asks.enter(breaker);  // and gives the permit back
     }
+    /// As above, for a request that is not to be made yet: a trial that is under way now may be
+    /// over by then.
+    [[nodiscard]] static std::optional<Error> refusal_while_open(
+        std::optional<CircuitBreaker> const& breaker) {
+        if (!breaker || breaker->state() != CircuitState::open) return std::nullopt;
+        return refusal(breaker);
+    }
     void succeeded() noexcept {
         if (auto const permit = std::move(permit_)) permit->succeeded();
     }

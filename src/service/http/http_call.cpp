@@ -1,6 +1,7 @@
 #include "service/http/http_call.hpp"
 
 #include "base/common/prefetch.hpp"
+#include "base/common/start_failure.hpp"
 #include "base/loop/loop_rule.hpp"
 #include "service/http/standard_headers.hpp"
 
@@ -147,7 +148,14 @@ void HttpCall::send(Credential const& credential) {
     answer_.reset();
     state_ = State::sending;
     sent_at_ = context_->scheduler().now();
-    call_ = context_->transport().start(std::move(request), *this);
+    try {
+        call_ = context_->transport().start(std::move(request), *this);
+    } catch (...) {
+        // Told from the loop, as by any other transport.
+        trouble().thrown = base::start_failure();
+        in_doubt_ = true;
+        return context_->scheduler().arm(trouble(), sent_at_, Precision::exact);
+    }
     if (paused_) context_->transport().pause(call_, true);
 }
 
@@ -184,8 +192,10 @@ void HttpCall::on_done(Timing const& timing) {
     auto const& [head, body] = answer();
     if (context_->dumps()) context_->dump(order_->operation, head, body, scrubber());
     auto const now = context_->scheduler().wall();
-    // A gateway answers so for servers that did act. A refusal says nothing of earlier attempts.
-    in_doubt_ = in_doubt_ || head.status == 408 || head.status >= 500;
+    // A gateway answers so for servers that did act. A refusal says nothing of earlier attempts;
+    // neither does a server that cannot read the request.
+    bool const unread = order_->plain_500_ends && is_plain_500(head.status, head.headers);
+    in_doubt_ = in_doubt_ || head.status == 408 || (head.status >= 500 && !unread);
     if (is_success(head.status)) {
         return follow(retry_->on_reply(head, body, now, 0, context_->config().scrubber), timing);
     }
@@ -282,6 +292,7 @@ void HttpCall::fail(ErrorDetails error) {
 }
 
 void HttpCall::on_time() {
+    if (trouble_->thrown) return on_failure(*std::exchange(trouble_->thrown, std::nullopt));
     if (state_ == State::waiting) {
         if (auto const refusal = listener_->before_repeat()) return fail(refusal->details());
         attempt();

@@ -149,7 +149,8 @@ private:
         HttpCall& call;
         TimePoint retry_at{};
         std::string why{};
-        std::optional<Error> refusal{};  ///< ends the call, from the loop
+        std::optional<Error> refusal{};   ///< ends the call, from the loop
+        std::optional<Failure> thrown{};  ///< of an attempt that the transport did not take
     };
 
     /// The answer as far as it came.

@@ -68,6 +68,7 @@ std::string_view way_out(Failure const& failure) noexcept {
         case FailureKind::reset:
         case FailureKind::protocol:
         case FailureKind::decoding:
+            if (failure.permanent) return {};
             return "try again later";
         case FailureKind::invalid_request:
         case FailureKind::redirect:

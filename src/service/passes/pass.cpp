@@ -13,9 +13,8 @@ namespace tinkxx::service {
 struct Pass::Recoding {
     Pass* owner{nullptr};
     std::size_t index{0};
-    wire::Encoding encoding{};
-    std::int64_t seq_id{0};
-    std::function<Result<SubmitOrder>(std::size_t, wire::Encoding, std::int64_t)> recode{};
+    bool settles{false};  ///< a request of an earlier call
+    std::function<Result<SubmitOrder>()> write{};
     std::optional<Result<SubmitOrder>> order{};
 };
 
@@ -32,9 +31,16 @@ void Pass::start(PassPlan plan) {
     results_.resize(count);
     results_left_ = count;
     refusals_.assign(count, std::nullopt);
+    doubted_.assign(count, std::nullopt);
     waits_for_turn_ = plan_.ticket && !plan_.ticket.enter(*this, plan_.name);
-    if (waits_for_turn_) return listener_->on_standing();
-    on_turn();
+    if (!waits_for_turn_) return on_turn();
+    if (auto const refusal = BreakerGuard::refusal_while_open(plan_.breaker)) {
+        // Its place goes to those behind it now, since its turn may come before it is told.
+        waits_for_turn_ = false;
+        plan_.ticket.reset();
+        return refuse_later(0, *refusal);
+    }
+    listener_->on_standing();
 }
 
 void Pass::on_turn() {
@@ -48,17 +54,71 @@ void Pass::on_turn() {
 /// another request.
 void Pass::settle() {
     auto& desk = plan_.ticket.desk();
+    settling_.reset();
+    settle_refusal_.reset();
     for (;;) {
         if (desk.unsettled().empty()) return begin();
-        auto const& [order, extras] = desk.unsettled().front();
-        auto const judged = judgement(order);
-        if (judged.repeat_if_seen) {
-            Submission::Listener& listener = *this;
-            settling_ = std::make_unique<Submission>(*core_, listener, 0, extras, plan_.breaker);
-            return settling_->settle(order, judged);
+        auto const& front = desk.unsettled().front();
+        // A server that takes nothing else cannot have it; one that does knows its number.
+        if (front.recode && plan_.encodings->decided() &&
+            plan_.encodings->current() != front.order.encoding) {
+            return settle_as(plan_.encodings->current(), std::nullopt);
         }
+        auto const judged = judgement(front.order);
+        if (judged.repeat_if_seen) return settle_with(front.order, judged);
         desk.settled(true);
     }
+}
+
+void Pass::settle_with(SubmitOrder const& order, Submission::Judgement judgement) {
+    Submission::Listener& listener = *this;
+    settling_ = std::make_unique<Submission>(
+        *core_, listener, 0, plan_.ticket.desk().unsettled().front().extras, plan_.breaker);
+    settling_->settle(order, judgement);
+}
+
+void Pass::settle_as(wire::Encoding encoding, std::optional<Error> refusal) {
+    settle_refusal_ = std::move(refusal);
+    auto const job = std::make_shared<Recoding>();
+    job->settles = true;
+    job->write = [recode = plan_.ticket.desk().unsettled().front().recode, encoding] {
+        return recode(encoding);
+    };
+    write_anew(job);
+}
+
+void Pass::settle_recoded(Recoding const& job) {
+    auto const& made = *job.order;
+    if (made) return settle_with(*made, judgement(*made));
+    // The server falls over it, and nothing else can be said.
+    plan_.ticket.desk().settled(true);
+    settle();
+}
+
+void Pass::settle_refused(Error error) {
+    auto& desk = plan_.ticket.desk();
+    auto const& front = desk.unsettled().front();
+    auto const status = error.http_status().value_or(0);
+    if (front.recode && !settle_refusal_) {
+        auto const other = plan_.encodings->refused(*front.order.encoding, error);
+        // Otherwise the refusal is clear: it never came to be in this encoding, the only one.
+        if (other && (front.in_both || status == 500)) return settle_as(*other, std::move(error));
+    }
+    auto fate = settling_->fate();
+    // The server takes the first encoding and no other, so it may have it, and falls over it.
+    bool const one_encoding = status == 404 || status == 415;
+    if (settle_refusal_ && settle_refusal_->http_status() == 500 && one_encoding) {
+        fate = Fate::taken;
+    }
+    if (fate != Fate::unknown) {
+        desk.settled(fate == Fate::taken);
+        return settle();
+    }
+    auto details = error.details();
+    details.message = "request " + std::to_string(front.order.seq_id) +
+                      " of the model may or may not have arrived, and could not be sent again: " +
+                      details.message;
+    fail(Error{std::move(details)});
 }
 
 void Pass::begin() {
@@ -101,16 +161,21 @@ Submission::Judgement Pass::judgement(SubmitOrder const& order) const {
 void Pass::recode(std::size_t index, wire::Encoding encoding, std::optional<Error> refusal) {
     refusals_[index] = std::move(refusal);
     auto const job = std::make_shared<Recoding>();
-    job->owner = this;
     job->index = index;
-    job->encoding = encoding;
-    if (plan_.ticket) job->seq_id = plan_.ticket.seq_id(index);
-    job->recode = plan_.recode;
+    job->write = [recode = plan_.recode, index, encoding,
+                  seq_id = plan_.ticket ? plan_.ticket.seq_id(index) : 0] {
+        return recode(index, encoding, seq_id);
+    };
+    write_anew(job);
+}
+
+void Pass::write_anew(std::shared_ptr<Recoding> const& job) {
+    job->owner = this;
     recodings_.push_back(job);
     auto& runtime = core_->http().runtime();
     runtime.run_callback(
         [job, core = runtime.shared_from_this()] {
-            job->order.emplace(job->recode(job->index, job->encoding, job->seq_id));
+            job->order.emplace(job->write());
             core->scheduler().post([job] {
                 if (job->owner != nullptr) job->owner->recoded(*job);
             });
@@ -137,6 +202,7 @@ void Pass::refuse_later(std::size_t index, Error const& error) {
 void Pass::recoded(Recoding& job) {
     std::erase_if(recodings_, [&job](auto const& each) { return each.get() == &job; });
     if (core_->ending()) return;
+    if (job.settles) return settle_recoded(job);
     if (!*job.order) {
         // What cannot be said in the other encoding was refused in the first.
         return fail(refusals_[job.index].value_or(job.order->error()));
@@ -167,22 +233,12 @@ void Pass::on_accepted(Submission& from) {
 }
 
 void Pass::on_refused(Submission& from, Error error) {
-    if (&from == settling_.get()) {
-        if (from.fate() != Fate::unknown) {
-            plan_.ticket.desk().settled(from.fate() == Fate::taken);
-            return settle();
-        }
-        auto details = error.details();
-        details.message =
-            "request " + std::to_string(plan_.ticket.desk().unsettled().front().order.seq_id) +
-            " of the model may or may not have arrived, and could not be sent again: " +
-            details.message;
-        return fail(Error{std::move(details)});
-    }
+    if (&from == settling_.get()) return settle_refused(std::move(error));
     auto const index = from.index();
     auto const encoding = plan_.submits[index].encoding;
     if (encoding && plan_.recode && !refusals_[index]) {
         if (auto const other = plan_.encodings->refused(*encoding, error)) {
+            if (from.fate() != Fate::not_taken) doubted_[index] = plan_.submits[index];
             return recode(index, *other, std::move(error));
         }
     }
@@ -224,6 +280,8 @@ void Pass::out_of_time(Error const& error) noexcept {
 
 void Pass::cancel() noexcept {
     for (auto const& job : std::exchange(recodings_, {})) job->owner = nullptr;
+    // Where a repeat would be applied again, there is no second try.
+    if (settling_ && settling_->fate() == Fate::taken) plan_.ticket.desk().settled(true);
     settling_.reset();
     leave_turn();
     // What one of them gives back must not let another begin that is to end as well.
@@ -243,10 +301,18 @@ void Pass::leave_turn() noexcept {
     for (std::size_t i = 0; plan_.ticket && i < submissions_.size(); ++i) {
         if (!submissions_[i] || !submissions_[i]->request_id().empty()) continue;
         auto const fate = submissions_[i]->fate();
-        if (fate == Fate::not_taken || plan_.submits[i].seq_id == 0) continue;
+        bool const doubted = doubted_[i].has_value();
+        if (plan_.submits[i].seq_id == 0 || (fate == Fate::not_taken && !doubted)) continue;
         plan_.ticket.use(i);
         if (fate == Fate::taken) continue;
-        plan_.ticket.desk().unsettled().push_back({std::move(plan_.submits[i]), extras_});
+        TurnDesk::Unsettled left{.extras = extras_};
+        left.order = std::move(doubted ? *doubted_[i] : plan_.submits[i]);
+        left.in_both = doubted && fate == Fate::unknown;
+        if (left.order.encoding && plan_.recode) {
+            left.recode = [recode = plan_.recode, i, seq_id = left.order.seq_id](
+                              wire::Encoding encoding) { return recode(i, encoding, seq_id); };
+        }
+        plan_.ticket.desk().unsettled().push_back(std::move(left));
     }
 }
 

@@ -85,12 +85,17 @@ private:
     void on_standing() override { listener_->on_standing(); }
 
     void settle();
+    void settle_with(SubmitOrder const& order, Submission::Judgement judgement);
+    void settle_as(wire::Encoding encoding, std::optional<Error> refusal);
+    void settle_recoded(Recoding const& job);
+    void settle_refused(Error error);
     void begin();
     void submit(std::size_t index);
     /// Leaves numbers to whoever is next, but for those that the service has or may have.
     void leave_turn() noexcept;
     [[nodiscard]] Submission::Judgement judgement(SubmitOrder const& order) const;
     void recode(std::size_t index, wire::Encoding encoding, std::optional<Error> refusal);
+    void write_anew(std::shared_ptr<Recoding> const& job);
     void refuse_later(std::size_t index, Error const& error);
     void recoded(Recoding& job);
     void fail(Error error);
@@ -105,11 +110,16 @@ private:
     bool waits_for_turn_{false};
     /// A request of an earlier call, which the service may have or not.
     std::unique_ptr<Submission> settling_{};
+    /// What was said to it in the encoding in which it was sent first, once it is sent in the
+    /// other.
+    std::optional<Error> settle_refusal_{};
     std::vector<std::unique_ptr<Submission>> submissions_{};
     std::vector<std::optional<RetrievedResult>> results_{};
     std::size_t results_left_{0};
     /// Refusals of what is tried in another encoding, by submit.
     std::vector<std::optional<Error>> refusals_{};
+    /// What was tried in another encoding before, and may have arrived in it, by submit.
+    std::vector<std::optional<SubmitOrder>> doubted_{};
     std::vector<std::shared_ptr<Recoding>> recodings_{};
 };
 

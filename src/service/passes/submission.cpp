@@ -28,6 +28,8 @@ void Submission::start(SubmitOrder const& order, Judgement judgement) {
     judgement_ = judgement;
     request_type_ = order.request_type;
     protobuf_result_ = order.protobuf_result;
+    refusal_ = BreakerGuard::refusal_while_open(breaker_);
+    if (refusal_) return refuse_later();
     if (order.bytes > 0 && !core_->forward_backward_bytes().acquire(*this, order.bytes)) {
         return listener_->on_standing();
     }
@@ -55,10 +57,12 @@ Fate Submission::fate_after(Error const& error) const noexcept {
         // The number was used before. A save is refused so if its name exists.
         return status == 409 && order_.step ? Fate::taken : Fate::not_taken;
     }
-    if (!judgement_.repeat_if_seen) return Fate::taken;
+    if (!judgement_.repeat_if_seen && call != nullptr && call->in_doubt()) return Fate::taken;
     // A server that falls over a request does so each time: asking again would hold up the rest.
-    // One that was not asked again, since a circuit breaker opened, may have been unlucky once.
-    if ((status == 500 || status == 409) && !refusal_) return Fate::taken;
+    // One that was not asked again, since a circuit breaker opened, may have been unlucky once; and
+    // what one says that cannot read the encoding says nothing of what came before.
+    bool const unread = judgement_.plain_500_ends && error.stopped() == RetryEnd::not_repeatable;
+    if ((status == 500 || status == 409) && !refusal_ && !unread) return Fate::taken;
     bool const refused = status == 400 || (status >= 404 && status < 500 && status != 408 &&
                                            status != 425 && status != 429);
     if (!refused || !again) return Fate::unknown;
@@ -80,10 +84,7 @@ void Submission::on_permit() {
 
 void Submission::submit() {
     refusal_ = guard_.enter(breaker_);
-    if (refusal_) {  // told from the loop: the caller of `start` is not ready for an answer
-        auto& scheduler = core_->scheduler();
-        return scheduler.arm(refused_, scheduler.now(), Precision::exact);
-    }
+    if (refusal_) return refuse_later();
     auto& http = core_->http();
     HttpOrder order;
     order.operation = {
@@ -113,6 +114,12 @@ void Submission::submit() {
     request_.emplace<ServiceRequest>(core_->context(), listener)
         .start(std::move(order), order_.repeat);
     listener_->on_standing();
+}
+
+/// From the loop: the caller of `start` is not ready for an answer.
+void Submission::refuse_later() noexcept {
+    auto& scheduler = core_->scheduler();
+    scheduler.arm(refused_, scheduler.now(), Precision::exact);
 }
 
 void Submission::refused() { listener_->on_refused(*this, *std::exchange(refusal_, {})); }

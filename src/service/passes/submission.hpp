@@ -92,6 +92,7 @@ private:
     std::optional<Error> before_repeat() override { return guard_.enter(breaker_); }
 
     void submit();
+    void refuse_later() noexcept;
     void refused();
     void poll();
     [[nodiscard]] Fate fate_after(Error const& error) const noexcept;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -97,8 +98,13 @@ public:
     /// A request of which nobody knows whether the service has it. Its number can neither be used
     /// for another nor left out, so whoever is next sends it again first.
     struct Unsettled {
+        /// As it was sent first, if it was sent in two encodings.
         SubmitOrder order{};
         std::shared_ptr<RequestExtras const> extras{};
+        /// Writes it in another encoding, on the callback executor. Empty if there is no choice.
+        std::function<Result<SubmitOrder>(wire::Encoding)> recode{};
+        /// It may have arrived in the other encoding, too.
+        bool in_both{false};
     };
 
     /// The scheduler outlives this.

@@ -69,10 +69,10 @@ protected:
             run();
         }
     }
-    /// One that the first failure opens.
-    CircuitBreaker breaker() {
+    /// One that so many failures open.
+    CircuitBreaker breaker(int failures = 1) {
         CircuitBreakerOptions rules;
-        rules.failure_threshold = 1;
+        rules.failure_threshold = failures;
         rules.clock = [this] { return tinker.clock->now(); };
         return CircuitBreaker{"test", rules};
     }
@@ -289,6 +289,163 @@ TEST_F(TrainingGaps, ABreakerThatOpensLeavesNoGapBehind) {  // R-TRAIN-13, R-EXT
         EXPECT_EQ(steps[before + 2], "save_weights 2");
         tinker.clock->set_auto_advance(true);
     }
+}
+
+/// What a server says that cannot read protobuf.
+Reply unread() {
+    Reply reply;
+    reply.status = 500;
+    reply.headers = {{"Content-Type", "text/plain; charset=utf-8"}};
+    reply.body = "Internal Server Error";
+    return reply;
+}
+
+/// The encodings of passes that came, e.g. `PPJ`.
+std::string encodings(FakeTinker const& tinker) {
+    std::string all;
+    for (auto const& each : tinker.trained()) {
+        if (each.path == "forward_backward") all += each.protobuf ? 'P' : 'J';
+    }
+    return all;
+}
+
+TEST_F(TrainingGaps, WhatMayHaveArrivedInTheFirstEncodingIsSettledInIt) {  // R-TRAIN-13, R-WIRE-10
+    auto const client = trainer();
+    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+        if (submit.path != "forward_backward" || ++times > 2) return std::nullopt;
+        return times == 1 ? json_reply("{}", 503) : unread();
+    };
+    auto first = guarded(client, breaker(2)).forward_backward(data(1), LossFn::cross_entropy);
+    pass_time(5s);
+    EXPECT_EQ(failure(std::move(first)).kind(), ErrorKind::circuit_open);
+    auto second = client.optim_step({});
+    run();
+    EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1", "forward_backward 1",
+                                                    "forward_backward 1", "optim_step 2"));
+    EXPECT_EQ(encodings(tinker), "PPP");
+    EXPECT_EQ(tinker.trained().at(1).bytes, tinker.trained().at(3).bytes);
+    EXPECT_TRUE(second.ready());
+}
+
+TEST_F(TrainingGaps, WhatTheServerCannotReadIsSettledInTheOtherEncoding) {  // R-TRAIN-13, R-WIRE-10
+    auto const client = trainer();
+    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+        if (!submit.protobuf) return std::nullopt;
+        return ++times == 1 ? json_reply("{}", 503) : unread();
+    };
+    auto first = guarded(client, breaker(2)).forward_backward(data(1), LossFn::cross_entropy);
+    pass_time(5s);
+    EXPECT_EQ(failure(std::move(first)).kind(), ErrorKind::circuit_open);
+    auto second = client.optim_step({});
+    run();
+    EXPECT_EQ(encodings(tinker), "PPPJ");
+    EXPECT_EQ(tinker.trained().back().seq_id, 2);
+    EXPECT_TRUE(second.ready());
+}
+
+TEST_F(TrainingGaps, ARefusalOfTheSecondEncodingSaysNothingOfTheFirst) {  // R-TRAIN-13, R-WIRE-10
+    auto const client = trainer();
+    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+        if (submit.path != "forward_backward") return std::nullopt;
+        if (!submit.protobuf) return json_reply(R"({"detail":"protobuf only"})", 415);
+        ++times;
+        if (times == 1) return json_reply("{}", 503);
+        return times < 4 ? FakeTinker::Answer{unread()} : std::nullopt;
+    };
+    auto first = client.forward_backward(data(1), LossFn::cross_entropy);
+    pass_time(5s);
+    EXPECT_EQ(failure(std::move(first)).http_status(), 500);
+    EXPECT_EQ(encodings(tinker), "PPJ");
+    auto second = client.optim_step({});
+    run();
+    EXPECT_EQ(encodings(tinker), "PPJPJ");
+    EXPECT_EQ(tinker.trained().back().seq_id, 2) << "it may have the first";
+    EXPECT_TRUE(second.ready());
+}
+
+TEST_F(TrainingGaps, WhatTheServerCannotReadAndJsonHasNoWordsForLeavesItsNumber) {  // R-TRAIN-13
+    auto const client = trainer();
+    answer("forward_backward", unread());
+    auto batch = data(1);
+    batch[0] = batch[0].with_provenance({{.sequence_id = "s", .length = 2}},
+                                        {{.sequence_id = "s", .length = 2}});
+    auto first = client.forward_backward(batch, LossFn::cross_entropy);
+    run();
+    EXPECT_EQ(failure(std::move(first)).http_status(), 500);
+    auto second = client.optim_step({});
+    run();
+    EXPECT_THAT(tinker.trained_steps(), ElementsAre("forward_backward 1", "optim_step 1"));
+}
+
+TEST_F(TrainingGaps, AnOpenBreakerRefusesACallThatWouldWaitInLine) {  // R-EXT-03, R-TRAIN-13
+    auto by = breaker();
+    auto const client = trainer();
+    auto const careful = guarded(client, by);
+    auto held = json_reply(R"({"request_id":"train-1"})");
+    held.delay = 5s;
+    answer("optim_step", held);
+    auto first = client.optim_step({});
+    run();
+    by.admit()->failed(Error{{.kind = ErrorKind::connection}});  // of another call
+    auto second = careful.forward_backward(data(1), LossFn::cross_entropy);
+    auto third = client.save_state("a");
+    EXPECT_EQ(failure(std::move(second)).kind(), ErrorKind::circuit_open);
+    auto fourth = careful.forward_backward_custom(
+        data(1), [](std::span<Datum const>, std::span<TensorData const>) -> CustomLossValue {
+            throw std::logic_error{"not called"};
+        });
+    EXPECT_EQ(failure(std::move(fourth)).kind(), ErrorKind::circuit_open);
+    EXPECT_THAT(tinker.trained_steps(), ElementsAre("optim_step 1"));
+    auto fifth = client.save_state("b");
+    pass_time(5s);
+    EXPECT_THAT(tinker.trained_steps(),
+                ElementsAre("optim_step 1", "save_weights 2", "save_weights 3"));
+    EXPECT_TRUE(first.ready() && third.ready() && fifth.ready());
+}
+
+TEST_F(TrainingGaps, AnOpenBreakerRefusesAPassThatWouldWaitForBytes) {  // R-EXT-03, R-TRAIN-33
+    client_options = tinker.options();
+    client_options->chunks.bytes_in_flight = 1;
+    auto by = breaker();
+    auto const client = trainer();
+    tinker.clock->set_auto_advance(true);
+    auto const other = service->create_lora_training_client("org/other", 8).get();
+    tinker.clock->set_auto_advance(false);
+    auto held = json_reply(R"({"request_id":"train-1"})");
+    held.delay = 5s;
+    answer("forward_backward", held);
+    auto first = client.forward_backward(data(1), LossFn::cross_entropy);
+    run();
+    by.admit()->failed(Error{{.kind = ErrorKind::connection}});
+    auto second = guarded(other, by).forward_backward(data(1), LossFn::cross_entropy);
+    EXPECT_EQ(failure(std::move(second)).kind(), ErrorKind::circuit_open);
+    EXPECT_FALSE(first.ready());
+    pass_time(5s);
+    EXPECT_TRUE(first.ready());
+}
+
+TEST_F(TrainingGaps, ACallWaitsInLineWhileABreakerTries) {  // R-EXT-03
+    auto by = breaker();
+    auto const client = trainer();
+    auto held = json_reply(R"({"request_id":"train-1"})");
+    held.delay = 5s;
+    answer("optim_step", held);
+    auto first = client.optim_step({});
+    run();
+    by.admit()->failed(Error{{.kind = ErrorKind::connection}});
+    pass_time(31s);
+    auto trial = by.admit();
+    ASSERT_TRUE(trial);
+    auto next = client.optim_step({});
+    answer("optim_step", held);
+    auto last = client.optim_step({});
+    run();
+    auto second = guarded(client, by).forward_backward(data(1), LossFn::cross_entropy);
+    run();
+    EXPECT_FALSE(second.ready());
+    trial->succeeded();
+    pass_time(10s);
+    EXPECT_TRUE(second.result().has_value());
 }
 
 TEST_F(TrainingGaps, AfterABillingPauseTheBreakerIsAskedAgain) {  // R-EXT-03, R-RETRY-82

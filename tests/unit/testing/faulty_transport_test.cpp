@@ -9,6 +9,7 @@
 #include <rapidcheck.h>
 
 #include <deque>
+#include <stdexcept>
 
 namespace tinkxx::testing {
 namespace {
@@ -151,6 +152,26 @@ TEST_F(FaultyTransportTest, FreesTheSinkOnCancelAtAnyStage) {
 std::string outcome(ContractSink const& sink) {
     return std::to_string(sink.status()) + (sink.failure() ? sink.failure()->message : "ok") +
            std::to_string(sink.body().size());
+}
+
+TEST_F(FaultyTransportTest, WhatTheTransportBelowThrowsIsAFailure) {
+    struct Throwing final : Transport {
+        Call start(Request /*request*/, ReplySink& /*sink*/) override {
+            throw std::runtime_error{"no cable"};
+        }
+        void cancel(Call /*call*/) noexcept override {}
+        void pause(Call /*call*/, bool /*on*/) noexcept override {}
+        void drain(TimePoint /*deadline*/) noexcept override {}
+    };
+    for (FaultOptions const& options :
+         {FaultOptions{}, FaultOptions{.delay = 1}, FaultOptions{.duplicate = 1}}) {
+        FaultyTransport faulty{clock, std::make_shared<Throwing>(), options};
+        auto& sink = call(faulty);
+        clock.advance(1h);
+        ASSERT_TRUE(sink.failure());
+        EXPECT_EQ(sink.failure()->message, "the transport threw: no cable");
+        EXPECT_THAT(sink.breaches(), IsEmpty());
+    }
 }
 
 TEST_F(FaultyTransportTest, EqualSeedsGiveEqualFaults) {  // R-CONV-02

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <stdexcept>
 
 namespace tinkxx::service {
 namespace {
@@ -77,6 +78,24 @@ struct Recorder final : Observer {
     std::size_t throw_at{0};
 };
 
+/// A transport of a user's whose `start` throws so many times.
+struct Throwing final : Transport {
+    Throwing(std::shared_ptr<Transport> real, int count, std::function<void()> how)
+        : inner{std::move(real)}, left{count}, raise{std::move(how)} {}
+
+    Call start(Request request, ReplySink& sink) override {
+        if (left-- > 0) raise();
+        return inner->start(std::move(request), sink);
+    }
+    void cancel(Call call) noexcept override { inner->cancel(call); }
+    void pause(Call call, bool on) noexcept override { inner->pause(call, on); }
+    void drain(TimePoint deadline) noexcept override { inner->drain(deadline); }
+
+    std::shared_ptr<Transport> inner;
+    int left;
+    std::function<void()> raise;
+};
+
 struct HttpCallTest : ::testing::Test {
     HttpCallTest() { rebuild(); }
 
@@ -92,8 +111,9 @@ struct HttpCallTest : ::testing::Test {
         };
         config.scrubber.add("tml-0123456789abcdef");
         if (context) context->close();
-        context = std::make_shared<HttpContext>(
-            std::make_shared<ClientConfig const>(std::move(config)), runtime.core(), fake, source);
+        context =
+            std::make_shared<HttpContext>(std::make_shared<ClientConfig const>(std::move(config)),
+                                          runtime.core(), transport, source);
     }
 
     ~HttpCallTest() override { context->close(); }
@@ -109,6 +129,7 @@ struct HttpCallTest : ::testing::Test {
     std::shared_ptr<ManualClock> clock{std::make_shared<ManualClock>()};
     Runtime runtime{RuntimeOptions{.threads = 0, .scheduler = clock}};
     std::shared_ptr<FakeTransport> fake{std::make_shared<FakeTransport>(*clock)};
+    std::shared_ptr<Transport> transport{fake};
     std::shared_ptr<CredentialSource> source{
         std::make_shared<FixedCredential>("tml-0123456789abcdef")};
     std::vector<std::shared_ptr<Observer>> observers{};
@@ -234,6 +255,53 @@ TEST_F(HttpCallTest, EndsInAConnectionErrorWhenNothingAnswers) {  // R-RETRY-74
     ASSERT_TRUE(waiting.error);
     EXPECT_THROW(waiting.error->raise(), ConnectionError);
     EXPECT_EQ(waiting.error->details().attempts, 2);
+    EXPECT_EQ(waiting.ends, 1);
+}
+
+TEST_F(HttpCallTest, ATransportThatThrowsIsALostConnection) {  // R-RETRY-74
+    transport = std::make_shared<Throwing>(fake, 3, [] { throw std::runtime_error{"no cable"}; });
+    rebuild();
+    fake->push({.body = "at last"});
+    Waiting waiting{*context};
+    waiting.call.start(order());
+    EXPECT_EQ(waiting.ends, 0) << "never from inside start";
+    EXPECT_TRUE(waiting.call.in_doubt()) << "nobody knows how far it came";
+    clock->run_ready();
+    EXPECT_TRUE(waiting.call.retry_at());
+    EXPECT_EQ(waiting.call.retry_reason(),
+              "POST /x: the transport threw: no cable; try again later");
+    clock->advance(1min);
+    ASSERT_TRUE(waiting.response);
+    EXPECT_EQ(waiting.response->retries, 3);
+
+    transport = std::make_shared<Throwing>(fake, 100, [] { throw 7; });
+    rebuild();
+    Waiting other{*context};
+    other.call.start(order());
+    clock->advance(10min);
+    ASSERT_TRUE(other.error);
+    EXPECT_EQ(other.error->kind(), ErrorKind::connection);
+    EXPECT_TRUE(other.error->retryable());
+    EXPECT_EQ(other.error->details().attempts, 11);
+    EXPECT_THAT(other.error->what(),
+                HasSubstr("the transport threw: something that is no std::exception"));
+}
+
+TEST_F(HttpCallTest, AMistakeInATransportIsNotRepeated) {  // R-RETRY-74
+    transport =
+        std::make_shared<Throwing>(fake, 100, [] { throw std::invalid_argument{"not a URL"}; });
+    rebuild();
+    Waiting waiting{*context};
+    waiting.call.start(order());
+    clock->run_ready();
+    ASSERT_TRUE(waiting.error);
+    EXPECT_EQ(waiting.error->kind(), ErrorKind::connection);
+    EXPECT_FALSE(waiting.error->retryable());
+    EXPECT_STREQ(waiting.error->what(),
+                 "POST /x: the transport threw: not a URL; fix ClientOptions::transport");
+    waiting.call.start(order());
+    waiting.call.cancel();
+    clock->run_ready();
     EXPECT_EQ(waiting.ends, 1);
 }
 
