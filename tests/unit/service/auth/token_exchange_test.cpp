@@ -58,7 +58,8 @@ struct TokenExchangeTest : SessionFixture {
 
     std::shared_ptr<ScriptedCredential> raw{std::make_shared<ScriptedCredential>("raw")};
     std::shared_ptr<HttpContext> http{std::make_shared<HttpContext>(
-        http_config(), runtime.core(), fake, std::make_shared<FixedCredential>("unused"))};
+        std::make_shared<ClientConfig const>(client_config()), runtime.core(), fake,
+        std::make_shared<FixedCredential>("unused"))};
     std::optional<TokenExchange> exchange{};
 };
 
