@@ -198,8 +198,9 @@ private:
             }
             first = false;
         }
+        // A class without an end stays one, for PCRE2 to refuse.
+        auto result = at_ < in_.size() ? finish() : start + out_;
         ++at_;
-        auto result = finish();
         only_class_ = false;
         if (!all.empty()) result = "(?:" + all + result + ")";
         std::swap(saved, out_);

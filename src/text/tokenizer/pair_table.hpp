@@ -32,6 +32,11 @@ public:
         slot = {.pair = key(left, right), .rank = rank, .token = token};
     }
 
+    /// Lets the memory come that `add` is going to need.
+    void prepare(std::uint32_t left, std::uint32_t right) const noexcept {
+        if (!merges_.empty()) __builtin_prefetch(&merges_[slot_of(key(left, right))], 1);
+    }
+
     /// A merge of rank `no_token` if the pair is not merged.
     [[nodiscard]] Merge const& find(std::uint32_t left, std::uint32_t right) const noexcept {
         static constexpr Merge none{};

@@ -3,14 +3,18 @@
 #include "text/regex/scanners.hpp"
 #include "text/tokenizer/added_tokens.hpp"
 #include "text/tokenizer/decoders.hpp"
+#include "text/tokenizer/json_reader.hpp"
 #include "text/tokenizer/model.hpp"
 #include "text/tokenizer/normalizers.hpp"
 #include "text/tokenizer/post_processor.hpp"
 #include "text/tokenizer/pre_tokenizers.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace tinkxx::text {
 
@@ -54,8 +58,26 @@ struct DecodersRead {
 };
 [[nodiscard]] DecodersRead read_decoders(std::string_view json);
 
-/// A model; `byte_level` is set to false if its vocabulary cannot be read as bytes.
-[[nodiscard]] std::unique_ptr<Model const> read_model(std::string_view json, bool& byte_level);
+/// The members of a model. Null is as good as nothing.
+struct ModelSection {
+    std::string type{};
+    std::string unknown{};
+    std::string prefix{};
+    std::string suffix{};
+    bool fuse_unknown{false};
+    bool byte_fallback{false};
+    bool ignore_merges{false};
+    double dropout{0};
+    std::uint32_t unknown_id{no_token};
+    std::size_t longest_word{100};
+    // The large ones, as text.
+    std::string_view vocabulary{};
+    std::string_view merges{};
+};
+[[nodiscard]] ModelSection read_model_section(JsonReader& reader);
+/// `byte_level` is set to false if the vocabulary cannot be read as bytes.
+[[nodiscard]] std::unique_ptr<Model const> make_model(ModelSection const& section,
+                                                      bool& byte_level);
 
 /// The added tokens, whose ids follow from the model's, in the order of the file.
 [[nodiscard]] AddedTokens make_added_tokens(std::vector<AddedToken> tokens, Model const& model,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -21,7 +22,7 @@ struct Sections {
     std::string_view pre_tokenizer{"null"};
     std::string_view post_processor{"null"};
     std::string_view decoder{"null"};
-    std::string_view model{};
+    std::optional<ModelSection> model{};
     std::string_view added_tokens{"[]"};
 };
 
@@ -43,16 +44,19 @@ Sections find_sections(std::string_view json) {
             refuse_file("version", "is " + std::string{version} + "; only \"1.0\" is known",
                         std::string{version});
         }
+        if (key == "model") {
+            sections.model = read_model_section(reader);
+            return;
+        }
         auto const value = reader.skip();
         if (key == "normalizer") sections.normalizer = value;
         if (key == "pre_tokenizer") sections.pre_tokenizer = value;
         if (key == "post_processor") sections.post_processor = value;
         if (key == "decoder") sections.decoder = value;
-        if (key == "model") sections.model = value;
         if (key == "added_tokens" && value != "null") sections.added_tokens = value;
     });
     reader.expect_end();
-    if (sections.model.empty()) refuse_file("model", "is missing; is this a tokenizer.json?");
+    if (!sections.model) refuse_file("model", "is missing; is this a tokenizer.json?");
     return sections;
 }
 
@@ -159,7 +163,7 @@ Parts read_tokenizer_json(std::string_view json) {
     parts.normalizers = read_normalizers(sections.normalizer);
     auto pre_tokenizers = read_pre_tokenizers(sections.pre_tokenizer);
     auto byte_level = pre_tokenizers.ends_with_bytes;
-    parts.model = read_model(sections.model, byte_level);
+    parts.model = make_model(*sections.model, byte_level);
     parts.pre_tokenizers = std::move(pre_tokenizers.steps);
     if (pre_tokenizers.ends_with_bytes && !byte_level) {
         parts.pre_tokenizers.push_back(std::make_unique<MapBytesPreTokenizer>());

@@ -8,6 +8,8 @@
 #include "text/unicode/utf8.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -15,23 +17,6 @@
 
 namespace tinkxx::text {
 namespace {
-
-/// The small members of a model. Null is as good as nothing.
-struct ModelOptions {
-    std::string type{};
-    std::string unknown{};
-    std::string prefix{};
-    std::string suffix{};
-    bool fuse_unknown{false};
-    bool byte_fallback{false};
-    bool ignore_merges{false};
-    double dropout{0};
-    std::uint32_t unknown_id{no_token};
-    std::size_t longest_word{100};
-    // The large ones, to be read later.
-    std::string_view vocabulary{};
-    std::string_view merges{};
-};
 
 bool take_null(JsonReader& reader) {
     if (reader.peek() != 'n') return false;
@@ -45,43 +30,8 @@ bool read_flag(JsonReader& reader) {
     return text == "true";
 }
 
-ModelOptions read_options(std::string_view json) {
-    ModelOptions options;
-    JsonReader reader{json};
-    if (reader.peek() != '{') refuse_file("model", "has to be an object");
-    reader.object([&](std::string_view key) {
-        auto const text = [&](std::string& target) {
-            if (!take_null(reader)) target = reader.string();
-        };
-        if (key == "type") return text(options.type);
-        if (key == "unk_token") return text(options.unknown);
-        if (key == "continuing_subword_prefix") return text(options.prefix);
-        if (key == "end_of_word_suffix") return text(options.suffix);
-        if (key == "fuse_unk") {
-            options.fuse_unknown = read_flag(reader);
-        } else if (key == "byte_fallback") {
-            options.byte_fallback = read_flag(reader);
-        } else if (key == "ignore_merges") {
-            options.ignore_merges = read_flag(reader);
-        } else if (key == "dropout") {
-            if (!take_null(reader)) options.dropout = reader.number();
-        } else if (key == "unk_id") {
-            if (!take_null(reader)) options.unknown_id = reader.unsigned_number();
-        } else if (key == "max_input_chars_per_word") {
-            options.longest_word = reader.unsigned_number();
-        } else if (key == "vocab") {
-            options.vocabulary = reader.skip();
-        } else if (key == "merges") {
-            options.merges = reader.skip();
-        } else {
-            (void)reader.skip();
-        }
-    });
-    return options;
-}
-
 /// A file without a type is older than types are.
-std::string type_of(ModelOptions const& options) {
+std::string type_of(ModelSection const& options) {
     if (!options.type.empty()) return options.type;
     if (!options.merges.empty()) return "BPE";
     if (options.vocabulary.starts_with('[')) return "Unigram";
@@ -94,6 +44,10 @@ bool to_bytes(std::string_view text, std::string& bytes) {
     std::size_t count = 0;
     for (char const *p = text.data(), *end = p + text.size(); p < end;) {
         auto const lead = static_cast<unsigned char>(*p);
+        if (lead > ' ' && lead < 0x7f) {
+            bytes[count++] = *p++;
+            continue;
+        }
         if (lead >= 0x80 && (end - p < 2 || lead < 0xc2 || lead > 0xc5)) return false;
         auto const byte = byte_of_character(next_character(p));
         if (byte < 0) return false;
@@ -150,7 +104,7 @@ VocabularyRead read_vocabulary(std::string_view json, bool byte_level) {
 /// Reads merges, "a b" or ["a", "b"], into pairs of ids.
 class MergeReader {
 public:
-    MergeReader(ModelOptions const& options, VocabularyRead const& vocabulary, bool byte_level)
+    MergeReader(ModelSection const& options, VocabularyRead const& vocabulary, bool byte_level)
         : prefix_{options.prefix}, vocabulary_{vocabulary}, byte_level_{byte_level} {}
 
     PairTable read(std::string_view json) {
@@ -164,19 +118,27 @@ public:
                 read_line(reader.string());
             }
         });
+        look_up();
         return std::move(pairs_);
     }
 
 private:
     void read_pair(JsonReader& reader) {
         std::size_t count = 0;
+        auto& one = pending_[pending_count_];
         reader.array([&] {
-            auto& part = count == 0 ? left_ : right_;
-            part = reader.string();
+            if (count == 0) {
+                one.left_hash = prepare(reader.string(), one.left);
+            } else {
+                one.right_hash = prepare(reader.string(), one.right);
+            }
             ++count;
         });
-        if (count != 2) refuse_merge("has " + std::to_string(count) + " parts instead of two");
-        add(left_, right_);
+        if (count != 2) {
+            rank_ += static_cast<std::uint32_t>(pending_count_);
+            refuse_merge("has " + std::to_string(count) + " parts instead of two");
+        }
+        if (++pending_count_ == pending_.size()) look_up();
     }
 
     void read_line(std::string_view line) {
@@ -184,40 +146,79 @@ private:
         auto const space = line.find(' ');
         if (space == std::string_view::npos ||
             line.find(' ', space + 1) != std::string_view::npos) {
+            rank_ += static_cast<std::uint32_t>(pending_count_);
             refuse_merge("is \"" + std::string{line.substr(0, 40)} +
                          "\" instead of two tokens with a space between them");
         }
         add(line.substr(0, space), line.substr(space + 1));
     }
 
+    /// A merge whose tokens are not looked up yet. Looking up is waiting for memory, so it is done
+    /// for several at once.
+    struct Pending {
+        std::string left;
+        std::string right;
+        std::size_t left_hash{};
+        std::size_t right_hash{};
+        std::uint32_t left_id{};
+        std::uint32_t right_id{};
+        std::uint32_t merged{};
+    };
+
     void add(std::string_view left, std::string_view right) {
-        auto const left_id = id_of(left, left_bytes_);
-        auto const right_id = id_of(right, right_bytes_);
-        if (right_bytes_.size() < prefix_.size()) {
-            refuse_merge("has a second part without model.continuing_subword_prefix");
-        }
-        left_bytes_.append(right_bytes_, prefix_.size());
-        auto const merged = vocabulary_.vocabulary.find(left_bytes_);
-        if (merged == no_token) refuse_merge("makes a token that is not in model.vocab");
-        if (left_id != no_token && right_id != no_token)
-            pairs_.add(left_id, right_id, rank_, merged);
-        ++rank_;
+        auto& one = pending_[pending_count_];
+        one.left_hash = prepare(left, one.left);
+        one.right_hash = prepare(right, one.right);
+        if (++pending_count_ == pending_.size()) look_up();
     }
 
-    /// `no_token` for what no word contains.
-    std::uint32_t id_of(std::string_view text, std::string& bytes) {
+    std::size_t prepare(std::string_view text, std::string& bytes) {
         if (!byte_level_) {
             bytes = text;
         } else if (!to_bytes(text, bytes)) {
+            rank_ += static_cast<std::uint32_t>(pending_count_);
             refuse_merge("has \"" + std::string{text.substr(0, 40)} +
                          "\", which is not spelled as bytes are");
         }
-        auto const id = vocabulary_.vocabulary.find(bytes);
-        if (id == no_token) {
-            refuse_merge("has \"" + std::string{text.substr(0, 40)} +
-                         "\", which is not in model.vocab");
+        return vocabulary_.vocabulary.prepare(bytes);
+    }
+
+    void look_up() {
+        auto const all = std::span{pending_}.first(pending_count_);
+        pending_count_ = 0;
+        auto const first = rank_;
+        for (auto& one : all) {
+            one.left_id = id_of(one.left, one.left_hash);
+            one.right_id = id_of(one.right, one.right_hash);
+            pairs_.prepare(one.left_id, one.right_id);
+            if (one.right.size() < prefix_.size()) {
+                refuse_merge("has a second part without model.continuing_subword_prefix");
+            }
+            one.left.append(one.right, prefix_.size());
+            one.merged = merged_id(one.left);
+            if (one.merged == no_token) refuse_merge("makes a token that is not in model.vocab");
+            ++rank_;
         }
-        return id;
+        rank_ = first;
+        for (auto const& one : all) pairs_.add(one.left_id, one.right_id, rank_++, one.merged);
+    }
+
+    /// Mostly the token after the last one, or the last one again: tokens are numbered as they were
+    /// made. That is looked at first, since finding one by its text costs more.
+    std::uint32_t merged_id(std::string_view text) {
+        auto const& vocabulary = vocabulary_.vocabulary;
+        for (auto const id : {last_merged_ + 1, last_merged_}) {
+            if (vocabulary.contains(id) && vocabulary.text(id) == text) return last_merged_ = id;
+        }
+        auto const found = vocabulary.find(text);
+        if (found != no_token) last_merged_ = found;
+        return found;
+    }
+
+    std::uint32_t id_of(std::string const& bytes, std::size_t hash) const {
+        auto const id = vocabulary_.vocabulary.find(bytes, hash);
+        if (id != no_token) return id;
+        refuse_merge("has \"" + bytes.substr(0, 40) + "\", which is not in model.vocab");
     }
 
     [[noreturn]] void refuse_merge(std::string const& what) const {
@@ -229,10 +230,9 @@ private:
     bool byte_level_;
     PairTable pairs_;
     std::uint32_t rank_{0};
-    std::string left_;
-    std::string right_;
-    std::string left_bytes_;
-    std::string right_bytes_;
+    std::uint32_t last_merged_{0};
+    std::array<Pending, 32> pending_{};
+    std::size_t pending_count_{0};
 };
 
 bool has_all_bytes(Vocabulary const& vocabulary) {
@@ -243,7 +243,7 @@ bool has_all_bytes(Vocabulary const& vocabulary) {
     return true;
 }
 
-std::unique_ptr<Model const> read_bpe(ModelOptions const& options, bool& byte_level) {
+std::unique_ptr<Model const> read_bpe(ModelSection const& options, bool& byte_level) {
     if (options.dropout != 0) {
         refuse_file("model.dropout",
                     "is not 0, so that encoding would be random; set it to null to encode");
@@ -275,7 +275,7 @@ std::unique_ptr<Model const> read_bpe(ModelOptions const& options, bool& byte_le
                                       std::move(read.odd), std::move(pairs));
 }
 
-std::unique_ptr<Model const> read_unigram(ModelOptions const& options) {
+std::unique_ptr<Model const> read_unigram(ModelSection const& options) {
     std::vector<UnigramModel::Piece> pieces;
     JsonReader reader{options.vocabulary};
     if (reader.peek() != '[') refuse_file("model.vocab", "has to be a list of tokens and scores");
@@ -307,8 +307,41 @@ std::unique_ptr<Model const> read_unigram(ModelOptions const& options) {
 
 }  // namespace
 
-std::unique_ptr<Model const> read_model(std::string_view json, bool& byte_level) {
-    auto const options = read_options(json);
+ModelSection read_model_section(JsonReader& reader) {
+    ModelSection options;
+    if (reader.peek() != '{') refuse_file("model", "has to be an object");
+    reader.object([&](std::string_view key) {
+        auto const text = [&](std::string& target) {
+            if (!take_null(reader)) target = reader.string();
+        };
+        if (key == "type") return text(options.type);
+        if (key == "unk_token") return text(options.unknown);
+        if (key == "continuing_subword_prefix") return text(options.prefix);
+        if (key == "end_of_word_suffix") return text(options.suffix);
+        if (key == "fuse_unk") {
+            options.fuse_unknown = read_flag(reader);
+        } else if (key == "byte_fallback") {
+            options.byte_fallback = read_flag(reader);
+        } else if (key == "ignore_merges") {
+            options.ignore_merges = read_flag(reader);
+        } else if (key == "dropout") {
+            if (!take_null(reader)) options.dropout = reader.number();
+        } else if (key == "unk_id") {
+            if (!take_null(reader)) options.unknown_id = reader.unsigned_number();
+        } else if (key == "max_input_chars_per_word") {
+            options.longest_word = reader.unsigned_number();
+        } else if (key == "vocab") {
+            options.vocabulary = reader.skip();
+        } else if (key == "merges") {
+            options.merges = reader.skip();
+        } else {
+            (void)reader.skip();
+        }
+    });
+    return options;
+}
+
+std::unique_ptr<Model const> make_model(ModelSection const& options, bool& byte_level) {
     auto const type = type_of(options);
     if (options.vocabulary.empty()) refuse_file("model.vocab", "is missing; give all tokens");
     if (type == "BPE") return read_bpe(options, byte_level);

@@ -33,23 +33,32 @@ void Vocabulary::place(Slot slot, std::size_t hash) noexcept {
 
 Vocabulary::Added Vocabulary::add(std::string_view text, std::uint32_t id) {
     if (contains(id)) return Added::same_id;
-    if (find(text) != no_token) return Added::same_text;
     if ((size_ + 1) * 3 > slots_.size() * 2) {
         grow(std::max<std::size_t>(slots_.size() * 2, 16));
     }
+    auto const hash = hash_of(text);
+    if (find(text, hash) != no_token) return Added::same_text;
     if (id >= entries_.size()) entries_.resize(std::size_t{id} + 1);
     entries_[id] = {.begin = static_cast<std::uint32_t>(texts_.size()),
                     .length = static_cast<std::uint32_t>(text.size())};
     texts_ += text;
     ++size_;
-    auto const hash = hash_of(text);
     place({.id = id, .tag = static_cast<std::uint32_t>(hash >> 32U)}, hash);
     return Added::yes;
 }
 
 std::uint32_t Vocabulary::find(std::string_view text) const noexcept {
-    if (slots_.empty()) return no_token;
+    return slots_.empty() ? no_token : find(text, hash_of(text));
+}
+
+std::size_t Vocabulary::prepare(std::string_view text) const noexcept {
     auto const hash = hash_of(text);
+    if (!slots_.empty()) __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
+    return hash;
+}
+
+std::uint32_t Vocabulary::find(std::string_view text, std::size_t hash) const noexcept {
+    if (slots_.empty()) return no_token;
     auto const tag = static_cast<std::uint32_t>(hash >> 32U);
     auto const mask = slots_.size() - 1;
     for (auto at = hash & mask; slots_[at].id != no_token; at = (at + 1) & mask) {

@@ -23,6 +23,9 @@ public:
 
     /// The id of a text, or `no_token`.
     [[nodiscard]] std::uint32_t find(std::string_view text) const noexcept;
+    /// The same in two steps, with time between them for the memory to come.
+    [[nodiscard]] std::size_t prepare(std::string_view text) const noexcept;
+    [[nodiscard]] std::uint32_t find(std::string_view text, std::size_t prepared) const noexcept;
     [[nodiscard]] bool contains(std::uint32_t id) const noexcept {
         return id < entries_.size() && entries_[id].length != no_token;
     }

@@ -21,7 +21,7 @@ class GoldenTokenizer : public ::testing::TestWithParam<char const*> {
 protected:
     GoldenTokenizer()
         : tokenizer_{golden_tokenizer(GetParam())},
-          cases_{json::parse(read_golden(std::string{GetParam()} + "/cases.json")).as_array()} {}
+          cases_(json::parse(read_golden(std::string{GetParam()} + "/cases.json")).as_array()) {}
 
     template <class T>
     static T get(json::value const& one, char const* key) {
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(OfEachKind, GoldenTokenizer,
                                            "mapped", "merged", "metaspace", "o200k", "prefix",
                                            "qwen2", "roberta", "scripts", "suffix", "unigram",
                                            "unigram_bytes", "words"),
-                         [](auto const& info) { return std::string{info.param}; });
+                         [](auto const& one) { return std::string{one.param}; });
 
 }  // namespace
 }  // namespace tinkxx::text

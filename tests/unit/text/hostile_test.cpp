@@ -59,7 +59,7 @@ TEST(HostileFile, IsToldWhatIsWrong) {
     expect_refused("[]", "byte 0", "expected an object");
     expect_refused("{}", "model", "is missing");
     expect_refused(R"({"version":"2.0"})", "version", "only \"1.0\"");
-    expect_refused(R"({"model":{"type":"BPE","vocab":{},"merges":[]}} x)", "byte 47", "unexpected");
+    expect_refused(R"({"model":{"type":"BPE","vocab":{},"merges":[]}} x)", "byte 48", "unexpected");
     expect_refused(with_model(R"({"type":"Magic","vocab":{}})"), "model.type", "Magic");
     expect_refused(with_model(R"({"type":"BPE","merges":[]})"), "model.vocab", "is missing");
     expect_refused(with_model(R"({"type":"BPE","vocab":{"a":0,"b":0},"merges":[]})"), "model.vocab",
@@ -116,7 +116,7 @@ TEST(HostilePattern, IsRefusedIfItIsNone) {
 }
 
 TEST(HostilePattern, GivesUpWhenItExplodes) {
-    auto const tokenizer = TextTokenizer::from_json(with_pattern("(a+a+)+c"));
+    auto const tokenizer = TextTokenizer::from_json(with_pattern("(a+a+)+[cd]"));
     try {
         (void)tokenizer.encode(std::string(60, 'a'));
         FAIL();

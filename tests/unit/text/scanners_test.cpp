@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
         Known{"deepseek", Dialect::ruby,
               "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?["
               "\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"}),
-    [](auto const& info) { return std::string{info.param.name}; });
+    [](auto const& one) { return std::string{one.param.name}; });
 
 TEST(KnownSequence, CutsAsItsPatternsInTurn) {
     std::array<std::string_view, 3> const regexes{
