@@ -11,15 +11,14 @@
 namespace tinkxx::text::jinja {
 namespace {
 
-constexpr auto npos = std::string_view::npos;
-
 void remove_between(std::string& text, std::string_view open, std::string_view close) {
     std::string kept;
     std::size_t begin = 0;
     while (true) {
         auto const at = text.find(open, begin);
-        auto const end = at == npos ? npos : text.find(close, at);
-        if (end == npos) break;
+        auto const end =
+            at == std::string_view::npos ? std::string_view::npos : text.find(close, at);
+        if (end == std::string_view::npos) break;
         kept.append(text, begin, at - begin);
         begin = end + close.size();
     }
@@ -54,9 +53,10 @@ char32_t entity(std::string_view name) {
 std::string unescape_html(std::string_view text) {
     std::string plain;
     for (std::size_t at = 0; at < text.size();) {
-        auto const end = text[at] == '&' ? text.find(';', at) : npos;
-        auto const code =
-            end != npos && end - at < 12 ? entity(text.substr(at + 1, end - at - 1)) : 0;
+        auto const end = text[at] == '&' ? text.find(';', at) : std::string_view::npos;
+        auto const code = end != std::string_view::npos && end - at < 12
+                              ? entity(text.substr(at + 1, end - at - 1))
+                              : 0;
         if (code == 0) {
             plain += text[at++];
         } else {
@@ -92,7 +92,8 @@ std::string quote_url(std::string_view text, bool for_query) {
     std::string quoted;
     for (auto const c : text) {
         auto const byte = static_cast<unsigned char>(c);
-        if (byte < 0x80U && (std::isalnum(byte) != 0 || std::string_view{"_.-~"}.find(c) != npos ||
+        if (byte < 0x80U && (std::isalnum(byte) != 0 ||
+                             std::string_view{"_.-~"}.find(c) != std::string_view::npos ||
                              (c == '/' && !for_query))) {
             quoted += c;
         } else if (c == ' ' && for_query) {

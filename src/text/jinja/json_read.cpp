@@ -11,7 +11,7 @@
 namespace tinkxx::text::jinja {
 namespace {
 
-constexpr int deepest = 200;
+constexpr int deepest_read = 200;
 
 /// Whether one of the eight bytes ends a run of plain characters: a quote, a backslash, a control.
 bool has_special(std::uint64_t word) noexcept {
@@ -69,7 +69,7 @@ private:
     }
 
     Value value(int depth) {
-        if (depth > deepest) fail("is nested more than 200 levels deep");
+        if (depth > deepest_read) fail("is nested more than 200 levels deep");
         skip_space();
         switch (peek()) {
             case '{':

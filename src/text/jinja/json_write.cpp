@@ -10,7 +10,7 @@
 namespace tinkxx::text::jinja {
 namespace {
 
-constexpr int deepest = 400;
+constexpr int deepest_written = 400;
 constexpr std::string_view hex = "0123456789abcdef";
 
 class JsonWriter {
@@ -19,7 +19,7 @@ public:
 
     void write(Value const& value, int depth) {
         look();
-        if (depth > deepest) fail_value("Circular reference detected");
+        if (depth > deepest_written) fail_value("Circular reference detected");
         check_text_size(to_.size());
         switch (value.kind) {
             case Kind::none:

@@ -11,8 +11,6 @@
 namespace tinkxx::text::jinja {
 namespace {
 
-constexpr auto npos = std::string_view::npos;
-
 bool is_digit_char(char c) noexcept { return c >= '0' && c <= '9'; }
 
 /// What stands at the beginning or the end of a tag to control the white space beside it.
@@ -78,7 +76,7 @@ private:
 
     /// One kind of line end; the last one of the template does not count.
     void normalize(std::string_view source) {
-        if (source.find('\r') != npos) {
+        if (source.find('\r') != std::string_view::npos) {
             auto* const to = arena_.bytes(source.size());
             std::size_t size = 0;
             for (std::size_t i = 0; i < source.size(); ++i) {
@@ -114,7 +112,7 @@ private:
         if (sign == Sign::strip) {
             kept = strip_right(text);
         } else if (sign == Sign::none && block) {
-            auto const line = text.rfind('\n') == npos ? 0 : text.rfind('\n') + 1;
+            auto const line = text.rfind('\n') == std::string_view::npos ? 0 : text.rfind('\n') + 1;
             if ((line > 0 || line_starts_) && line < text.size() &&
                 skip_space(text, line) == text.size()) {
                 kept = text.substr(0, line);
@@ -128,7 +126,7 @@ private:
         auto begin = at_;
         while (true) {
             begin = source_.find('{', begin);
-            if (begin == npos || begin + 1 >= source_.size()) {
+            if (begin == std::string_view::npos || begin + 1 >= source_.size()) {
                 add(TokenKind::data, source_.substr(at_));
                 at_ = source_.size();
                 return;
@@ -148,7 +146,7 @@ private:
         } else if (second == '{') {
             add(TokenKind::variable_begin, {});
             tag(TokenKind::variable_end);
-        } else if (auto const raw_end = raw_begin(inside); raw_end != npos) {
+        } else if (auto const raw_end = raw_begin(inside); raw_end != std::string_view::npos) {
             advance(raw_end);
             raw();
         } else {
@@ -159,7 +157,7 @@ private:
 
     void comment() {
         auto const close = source_.find("#}", at_);
-        if (close == npos) fail("Missing end of comment tag");
+        if (close == std::string_view::npos) fail("Missing end of comment tag");
         auto const sign = close > at_ ? sign_of(source_[close - 1]) : Sign::none;
         advance(tag_end(close + 2, sign, true));
     }
@@ -176,14 +174,14 @@ private:
     /// Behind `raw %}`, if that stands there.
     std::size_t raw_begin(std::size_t at) const {
         at = skip_space(source_, at);
-        if (!source_.substr(at).starts_with("raw")) return npos;
+        if (!source_.substr(at).starts_with("raw")) return std::string_view::npos;
         at = skip_space(source_, at + 3);
         if (source_.substr(at).starts_with("-%}")) return skip_space(source_, at + 3);
-        return source_.substr(at).starts_with("%}") ? at + 2 : npos;
+        return source_.substr(at).starts_with("%}") ? at + 2 : std::string_view::npos;
     }
 
     void raw() {
-        for (auto begin = source_.find("{%", at_); begin != npos;
+        for (auto begin = source_.find("{%", at_); begin != std::string_view::npos;
              begin = source_.find("{%", begin + 1)) {
             auto at = begin + 2;
             auto const sign = at < source_.size() ? sign_of(source_[at]) : Sign::none;
@@ -356,7 +354,7 @@ private:
         constexpr std::string_view letters = "\\'\"abfnrtv";
         constexpr std::string_view meanings = "\\'\"\a\b\f\n\r\t\v";
         auto const letter = text[at];
-        if (auto const which = letters.find(letter); which != npos) {
+        if (auto const which = letters.find(letter); which != std::string_view::npos) {
             plain += meanings[which];
             ++at;
         } else if (letter == '\n') {
@@ -370,7 +368,8 @@ private:
             auto const size = letter == 'x' ? 2U : (letter == 'u' ? 4U : 8U);
             auto const digits = text.substr(at + 1, size);
             bool const good =
-                digits.size() == size && digits.find_first_not_of("0123456789abcdefABCDEF") == npos;
+                digits.size() == size &&
+                digits.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
             if (!good) fail("truncated \\" + std::string{letter} + " escape");
             append_code(digits, 16, plain);
             at += 1 + size;

@@ -15,7 +15,6 @@
 namespace tinkxx::text::jinja {
 namespace {
 
-constexpr auto npos = std::string_view::npos;
 constexpr auto no_limit = std::numeric_limits<std::int64_t>::max();
 
 std::string_view expect_text(std::string_view method, Value const& value) {
@@ -150,8 +149,10 @@ Value call_search(Machine& machine, Attribute method, std::string_view name, std
     auto const part = part_of(text, argument(1), argument(2));
     machine.charge(part.text.size() / 64);
     bool const last = method == Attribute::rfind || method == Attribute::rindex;
-    auto found = part.empty_range ? npos : last ? part.text.rfind(wanted) : part.text.find(wanted);
-    if (found != npos) {
+    auto found = part.empty_range ? std::string_view::npos
+                 : last           ? part.text.rfind(wanted)
+                                  : part.text.find(wanted);
+    if (found != std::string_view::npos) {
         return integer_value(
             static_cast<std::int64_t>(count_characters(text.substr(0, part.offset + found))));
     }
@@ -174,7 +175,8 @@ Value call_count(Machine& machine, std::string_view text, Arguments const& argum
         return integer_value(static_cast<std::int64_t>(count_characters(part.text)) + 1);
     }
     std::int64_t count = 0;
-    for (auto at = part.text.find(wanted); at != npos; at = part.text.find(wanted, at)) {
+    for (auto at = part.text.find(wanted); at != std::string_view::npos;
+         at = part.text.find(wanted, at)) {
         ++count;
         at += wanted.size();
     }
@@ -260,7 +262,7 @@ std::vector<std::string_view> split_at(std::string_view text, std::string_view s
     std::vector<std::string_view> parts;
     while (static_cast<std::int64_t>(parts.size()) < most) {
         auto const at = from_right ? text.rfind(separator) : text.find(separator);
-        if (at == npos) break;
+        if (at == std::string_view::npos) break;
         if (from_right) {
             parts.push_back(text.substr(at + separator.size()));
             text = text.substr(0, at);
@@ -299,7 +301,7 @@ Value call_partition(Machine& machine, Attribute method, std::string_view name,
     bool const right = method == Attribute::rpartition;
     auto const at = right ? text.rfind(separator) : text.find(separator);
     std::array<Value, 3> parts{string_value(text), string_value({}), string_value({})};
-    if (at != npos) {
+    if (at != std::string_view::npos) {
         parts = {string_value(text.substr(0, at)), string_value(text.substr(at, separator.size())),
                  string_value(text.substr(at + separator.size()))};
     } else if (right) {
@@ -502,7 +504,8 @@ std::string_view strip_text(std::string_view text, Value const& characters, bool
     auto const strips = [&](std::size_t at) {
         auto end = at;
         auto const code = next_character(text, end);
-        return space ? is_space(code) : characters.view().find(text.substr(at, end - at)) != npos;
+        return space ? is_space(code)
+                     : characters.view().find(text.substr(at, end - at)) != std::string_view::npos;
     };
     while (left && !text.empty() && strips(0)) text.remove_prefix(character_size(text.front()));
     while (right && !text.empty()) {
@@ -544,7 +547,8 @@ Value replace_text(Machine& machine, std::string_view text, std::string_view bef
         return machine.text(made);
     }
     std::size_t begin = 0;
-    for (auto at = text.find(before); at != npos && left > 0; at = text.find(before, begin)) {
+    for (auto at = text.find(before); at != std::string_view::npos && left > 0;
+         at = text.find(before, begin)) {
         made += text.substr(begin, at - begin);
         made += after;
         begin = at + before.size();

@@ -1,5 +1,6 @@
 #include "text/jinja/text_of.hpp"
 
+#include "text/jinja/budget.hpp"
 #include "text/jinja/iteration.hpp"
 #include "text/jinja/names.hpp"
 #include "text/jinja/program.hpp"
@@ -188,6 +189,10 @@ void append_real(std::string& to, double number) {
 
 void append_repr(std::string& to, Value const& value, int depth) {
     if (depth > deepest_shown) fail_limit("values are nested too deeply to be shown");
+    if (depth > 0) {
+        look();
+        check_text_size(to.size());
+    }
     switch (value.kind) {
         case Kind::string:
             if (value.is_markup()) {

@@ -1,5 +1,6 @@
 #include "text/jinja/value.hpp"
 
+#include "text/jinja/budget.hpp"
 #include "text/jinja/text_of.hpp"
 
 #include <algorithm>
@@ -14,7 +15,9 @@ constexpr int deepest_compared = 400;
 /// Up to here a dict is searched from its beginning.
 constexpr std::uint32_t few_entries = 12;
 
+/// For each container that is entered.
 void check_depth(int depth) {
+    look();
     if (depth > deepest_compared) fail_limit("values are nested too deeply to be compared");
 }
 
@@ -82,7 +85,7 @@ int compare_key_items(Value const& left, Value const& right, int depth) {
 }
 
 int compare_keys(Value const& left, Value const& right, int depth) {
-    check_depth(depth);
+    if (depth > 0) check_depth(depth);
     auto const left_class = key_class(left);
     auto const right_class = key_class(right);
     if (left_class != right_class) return left_class < right_class ? -1 : 1;
@@ -334,7 +337,7 @@ bool less(Value const& left, Value const& right, int depth) {
               "' and '" + std::string{type_name(right)} + "'");
 }
 
-bool is_hashable(Value const& value, int depth) noexcept {
+bool is_hashable(Value const& value, int depth) {
     switch (value.kind) {
         case Kind::list:
         case Kind::dict:
@@ -342,8 +345,8 @@ bool is_hashable(Value const& value, int depth) noexcept {
         case Kind::dict_view:
             return value.flag == static_cast<std::uint8_t>(ViewOf::values);
         case Kind::tuple:
-            return depth < deepest_compared &&
-                   std::all_of(value.items, value.items + value.size,
+            check_depth(depth);
+            return std::all_of(value.items, value.items + value.size,
                                [depth](Value const& item) { return is_hashable(item, depth + 1); });
         default:
             return true;

@@ -226,7 +226,7 @@ struct MethodData {
 /// Python's `<`; throws for types that have no order.
 [[nodiscard]] bool less(Value const& left, Value const& right, int depth = 0);
 /// Whether it can be the key of a dict.
-[[nodiscard]] bool is_hashable(Value const& value, int depth = 0) noexcept;
+[[nodiscard]] bool is_hashable(Value const& value, int depth = 0);
 
 [[nodiscard]] Value dict_value(DictData const* dict) noexcept;
 /// Null if there is none; any hashable value may be asked for.
