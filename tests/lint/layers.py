@@ -20,7 +20,6 @@ BELOW = {
     "net": {"transport", "base"},
     "types": {"transport", "base"},  # members of public values
     "wire": {"types", "base"},
-    "text": {"types", "base"},  # tokenizers
     "math": {"wire", "types", "base"},
     "text": {"types", "base"},  # tokenizers, templates and renderers
     "service": {"math", "wire", "types", "transport", "base"},
@@ -28,7 +27,6 @@ BELOW = {
     "client": {"observe", "service", "math", "net", "wire", "types", "transport", "base"},
     "testing": {"transport", "base"},
     "engine": {"base"},
-    "text": {"types", "base"},
     "local": {"engine", "wire", "types", "transport", "base"},
     "join": {"client", "local", "text", "types", "transport", "base"},  # headers that bring two of them together
 }
@@ -37,7 +35,7 @@ BELOW = {
 FOLDERS = {
     "net": ["address", "stream", "tls", "dial", "http", "transport"],
     "wire": ["json", "values", "sampling", "training", "session", "server"],
-    "text": ["errors", "unicode", "regex", "tokenizer"],
+    "text": ["errors", "unicode", "regex", "tokenizer", "jinja", "chat", "render", "files"],
     "service": ["common", "text", "http", "limits", "retry", "breaker", "telemetry", "auth", "requests", "session",
                 "results", "core", "sampling", "calls", "passes", "training", "recovery"],
 }
@@ -53,7 +51,6 @@ PUBLIC = {
     "service": ["call_options.hpp", "retry_config.hpp"],
     "testing": ["testing/"],
     "local": ["local/"],
-    "text": ["text/"],
 }
 
 # Files that belong to another layer than their folder says.
