@@ -261,7 +261,7 @@ public:
 private:
     void skip_string() {
         ++at_;
-        while (at_ < line_.size() && line_[at_] != '"') at_ += line_[at_] == '\\' ? 2 : 1;
+        while (at_ < line_.size() && line_[at_] != '"') at_ += line_[at_] == '\\' ? 2U : 1U;
         if (at_ >= line_.size()) {
             at_ = line_.size();
             fail("the closing quote of a JSON string");

@@ -54,7 +54,6 @@ PUBLIC = {
     "service": ["call_options.hpp", "retry_config.hpp"],
     "testing": ["testing/"],
     "local": ["local/"],
-    "text": ["text/"],
 }
 
 # Files that belong to another layer than their folder says.
