@@ -1,4 +1,8 @@
 target_sources(tinkxx_text PRIVATE
+    tokenizer/ranges.cpp
+)
+# Renderers.
+target_sources(tinkxx_text PRIVATE
     render/character_tables.cpp
     render/characters.cpp
     render/deepseek_v3.cpp
@@ -22,5 +26,4 @@ target_sources(tinkxx_text PRIVATE
     render/streaming.cpp
     render/template_renderer.cpp
     render/xml_calls.cpp
-    tokenizer/ranges.cpp
 )
