@@ -25,5 +25,6 @@ target_sources(tinkxx_text PRIVATE
     render/simple.cpp
     render/streaming.cpp
     render/template_renderer.cpp
+    render/tokenizer_adapter.cpp
     render/xml_calls.cpp
 )
