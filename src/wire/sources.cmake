@@ -2,6 +2,10 @@ target_sources(tinkxx PRIVATE
     wire/json/base64.cpp
     wire/json/json.cpp
     wire/json/json_scan.cpp
+    wire/rest/billing.cpp
+    wire/rest/sessions.cpp
+    wire/rest/training_runs.cpp
+    wire/rest/values.cpp
     wire/sampling/completions.cpp
     wire/sampling/event_stream.cpp
     wire/sampling/sample.cpp
@@ -14,7 +18,6 @@ target_sources(tinkxx PRIVATE
     wire/training/forward_backward.cpp
     wire/training/forward_backward_answer.cpp
     wire/training/training.cpp
-    wire/training/training_run.cpp
     wire/values/datum.cpp
     wire/values/model_input.cpp
     wire/values/tensor.cpp
