@@ -37,6 +37,11 @@ target_sources(tinkxx PRIVATE
     service/requests/service_context.cpp
     service/requests/service_request.cpp
     service/requests/submit_retry.cpp
+    service/rest/archive_machine.cpp
+    service/rest/content_range.cpp
+    service/rest/download_call.cpp
+    service/rest/rest_order.cpp
+    service/rest/trace_machine.cpp
     service/results/cancel_queue.cpp
     service/results/completion_machine.cpp
     service/results/completion_poll.cpp

@@ -17,13 +17,14 @@ from pathlib import Path
 BELOW = {
     "base": set(),
     "transport": {"base"},  # the interface alone
+    "files": {"base"},  # what is kept on disk
     "net": {"transport", "base"},
     "types": {"transport", "base"},  # members of public values
     "wire": {"types", "base"},
     "math": {"wire", "types", "base"},
-    "service": {"math", "wire", "types", "transport", "base"},
+    "service": {"math", "wire", "types", "transport", "files", "base"},
     "observe": {"service", "types", "transport", "base"},
-    "client": {"observe", "service", "math", "net", "wire", "types", "transport", "base"},
+    "client": {"observe", "service", "math", "net", "wire", "types", "transport", "files", "base"},
     "testing": {"transport", "base"},
     "engine": {"base"},
     "local": {"engine", "wire", "types", "transport", "base"},
@@ -33,9 +34,9 @@ BELOW = {
 # The folders of a layer that has an order within: each may include those before it.
 FOLDERS = {
     "net": ["address", "stream", "tls", "dial", "http", "transport"],
-    "wire": ["json", "values", "sampling", "training", "session", "server"],
+    "wire": ["json", "values", "sampling", "training", "session", "rest", "server"],
     "service": ["common", "text", "http", "limits", "retry", "breaker", "telemetry", "auth", "requests", "session",
-                "results", "core", "sampling", "calls", "passes", "training", "recovery"],
+                "results", "core", "sampling", "calls", "rest", "passes", "training", "recovery"],
 }
 
 # Public headers by layer; folders end in a slash.
@@ -46,6 +47,7 @@ PUBLIC = {
     "net": ["net_transport.hpp"],
     "types": ["types/", "http.hpp", "observer.hpp", "query.hpp", "status.hpp"],
     "service": ["call_options.hpp", "retry_config.hpp"],
+    "client": ["listing.hpp"],
     "testing": ["testing/"],
     "local": ["local/"],
 }

@@ -30,6 +30,8 @@ public:
 
     /// Called on the loop whenever it stands somewhere else. Before `launch`.
     void on_change(std::function<void()> watcher) { watcher_ = std::move(watcher); }
+    /// Given status and lines of the answer on the loop, before its first piece. Before `launch`.
+    void on_head(std::function<void(Head const&)> reader) { reader_ = std::move(reader); }
     /// Loop thread only.
     [[nodiscard]] bool waits_for_credential() const noexcept {
         return call_.waits_for_credential();
@@ -63,6 +65,7 @@ private:
     std::string url_{};
     DataHandler const on_data_;
     std::function<void()> watcher_{};
+    std::function<void(Head const&)> reader_{};
     bool flows_{false};
     HttpCall call_;
     std::shared_ptr<HttpStreamCall> self_{};  // while under way; loop thread only
