@@ -447,8 +447,8 @@ void DownloadCall::start(File& file, std::optional<std::size_t> piece) {
             if (stream->work->stopped) return;
             auto ended = std::make_shared<Ended>(stream->end(outcome));
             loop.post([weak, stream, ended] {
-                auto const call = weak.lock();
-                if (call && call->under_way()) call->on_end(stream, *ended);
+                auto const self = weak.lock();
+                if (self && self->under_way()) self->on_end(stream, *ended);
             });
         });
 }
