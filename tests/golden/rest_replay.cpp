@@ -45,6 +45,19 @@ value given_time(std::optional<Timestamp> const& time) {
     return time ? python_time(*time) : value(nullptr);
 }
 
+value listed(BillingUsageEvent const& event);
+value listed(CheckpointStorage const& storage);
+value listed(AuditLogEntry const& entry);
+value listed(Checkpoint const& checkpoint);
+value listed(TrainingRun const& run);
+
+template <class T>
+value list_of(std::vector<T> const& all) {
+    boost::json::array out;
+    for (auto const& each : all) out.push_back(listed(each));
+    return out;
+}
+
 value listed(Checkpoint const& checkpoint) {
     return {{"checkpoint_id", checkpoint.checkpoint_id},
             {"checkpoint_type", checkpoint.checkpoint_type},
@@ -75,13 +88,6 @@ value listed(TrainingRun const& run) {
 value listed(Cursor const& cursor) {
     return {
         {"offset", cursor.offset}, {"limit", cursor.limit}, {"total_count", cursor.total_count}};
-}
-
-template <class T>
-value list_of(std::vector<T> const& all) {
-    boost::json::array out;
-    for (auto const& each : all) out.push_back(listed(each));
-    return out;
 }
 
 value listed(TrainingRunPage const& page) {
