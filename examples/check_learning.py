@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import urllib.request
+from pathlib import Path
 
 NAME, EXAMPLE, TINKXX = sys.argv[1:]
 
@@ -39,13 +41,46 @@ def check_quickstart(output):
     assert "Saved as tinker://" in output and "\x1b" not in output and "\r" not in output, output
 
 
-def run(environment):
-    done = subprocess.run([EXAMPLE], env={**os.environ, **environment}, capture_output=True, text=True, timeout=500,
+def check_rest(output):
+    lines = output.splitlines()
+    run, path = lines[0].split()[0], lines[1].split()[0]
+    assert lines[0] == f"{run} tinkxx/tiny rank 4", lines
+    assert lines[1] == f"tinker://{run}/sampler_weights/made sampler", lines
+    names = [line.split()[0] for line in lines[2:]]
+    assert "/adapter_model.safetensors" in "".join(name[len(FOLDER):] for name in names), lines
+    for line in lines[2:]:
+        name, size = line.split()[:2]
+        assert Path(name).stat().st_size == int(size), line
+    assert path and not Path(FOLDER + ".partial").exists()
+
+
+def make_checkpoint(root):
+    """Has the server save something, by what the API says."""
+    def post(path, **body):
+        request = urllib.request.Request(f"{root}/api/v1/{path}", json.dumps(body).encode(),
+                                         {"Content-Type": "application/json", "X-API-Key": "tml-local"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def result(promise):
+        while True:
+            answer = post("retrieve_future", request_id=promise["request_id"])
+            if answer.get("type") != "try_again":
+                return answer
+
+    session = post("create_session", tags=[], sdk_version="0.36.0")["session_id"]
+    model = result(post("create_model", session_id=session, model_seq_id=0, base_model="tinkxx/tiny",
+                        lora_config={"rank": 4}))["model_id"]
+    result(post("save_weights_for_sampler", model_id=model, path="made", seq_id=1))
+
+
+def run(environment, *arguments):
+    done = subprocess.run([EXAMPLE, *arguments], env={**os.environ, **environment}, capture_output=True, text=True, timeout=500,
                           check=False)
     print(done.stdout, done.stderr)
     assert done.returncode == 0, done.returncode
     {"02_train": check_train, "03_reinforce": check_reinforce, "04_embedded": check_embedded,
-     "quickstart": check_quickstart}[NAME](done.stdout)
+     "06_rest": check_rest, "quickstart": check_quickstart}[NAME](done.stdout)
 
 
 if NAME in ("04_embedded", "quickstart"):
@@ -55,7 +90,11 @@ with tempfile.TemporaryDirectory() as home:
     command = [TINKXX, "serve", "--port", "0", "--json", "--home", home]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
-            run({"TINKER_BASE_URL": json.loads(server.stdout.readline())["url"], "TINKER_API_KEY": "tml-local"})
+            root = json.loads(server.stdout.readline())["url"]
+            FOLDER = f"{home}-fetched/weights"
+            if NAME == "06_rest":
+                make_checkpoint(root)
+            run({"TINKER_BASE_URL": root, "TINKER_API_KEY": "tml-local"}, *([FOLDER] if NAME == "06_rest" else []))
         finally:
             server.send_signal(signal.SIGTERM)
             assert server.wait(timeout=60) == 0

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <tinkxx/admin_client.hpp>
 #include <tinkxx/circuit_breaker.hpp>
 #include <tinkxx/future.hpp>
 #include <tinkxx/options.hpp>
+#include <tinkxx/rest_client.hpp>
 #include <tinkxx/retry_config.hpp>
 #include <tinkxx/sampling_client.hpp>
 #include <tinkxx/status.hpp>
 #include <tinkxx/training_client.hpp>
+#include <tinkxx/types/checkpoint.hpp>
 #include <tinkxx/types/service.hpp>
 
 #include <chrono>
@@ -16,6 +19,10 @@
 #include <string>
 
 namespace tinkxx {
+
+namespace client {
+class RestCalls;
+}
 
 /// Which weights to draw from, and how. Every field but one of the first two has a working
 /// default.
@@ -50,16 +57,6 @@ struct FromStateOptions {
     /// Empty: Adam. With the state of the optimizer the family is the checkpoint's, and this must
     /// be empty.
     std::optional<OptimizerConfig> optimizer{};
-};
-
-/// Where a checkpoint is copied to.
-struct CopyWeightsOptions {
-    /// Empty: the client's own project.
-    std::string destination_project{};
-    /// Until the copy is deleted. Empty: for ever; that of the original does not count.
-    std::optional<std::chrono::seconds> ttl{};
-    /// The credential of the checkpoint's owner, if that is somebody else. Never written to a log.
-    std::string weights_access_token{};
 };
 
 /// The way to the service: one account, one session, and the clients made from it.
@@ -117,6 +114,11 @@ public:
     [[nodiscard]] Future<std::string> copy_weights(std::string path,
                                                    CopyWeightsOptions options) const;
 
+    /// Clients that list, inspect and change what was made, and that tell what was used. They need
+    /// no session. Closed with this client.
+    [[nodiscard]] RestClient create_rest_client() const;
+    [[nodiscard]] AdminClient create_admin_client() const;
+
     /// Which models the server offers. Needs no session.
     [[nodiscard]] Future<ServerCapabilities> get_server_capabilities() const;
     /// The server's word for its health, e.g. `ok`. Needs no session.
@@ -147,6 +149,7 @@ public:
 
 private:
     friend class RecoveryExecutor;
+    friend class client::RestCalls;
     class Impl;
     [[nodiscard]] Future<TrainingClient> from_state(std::string path, FromStateOptions options,
                                                     bool with_optimizer) const;

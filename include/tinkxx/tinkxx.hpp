@@ -2,6 +2,7 @@
 
 // Everything of the client.
 
+#include <tinkxx/admin_client.hpp>
 #include <tinkxx/call_options.hpp>
 #include <tinkxx/circuit_breaker.hpp>
 #include <tinkxx/console.hpp>
@@ -11,6 +12,7 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/http.hpp>
 #include <tinkxx/http_client.hpp>
+#include <tinkxx/listing.hpp>
 #include <tinkxx/log.hpp>
 #include <tinkxx/losses.hpp>
 #include <tinkxx/metrics.hpp>
@@ -23,6 +25,7 @@
 #include <tinkxx/recovery.hpp>
 #include <tinkxx/redaction.hpp>
 #include <tinkxx/regularizers.hpp>
+#include <tinkxx/rest_client.hpp>
 #include <tinkxx/result.hpp>
 #include <tinkxx/retry_budget.hpp>
 #include <tinkxx/retry_config.hpp>
@@ -34,11 +37,17 @@
 #include <tinkxx/tokenizer.hpp>
 #include <tinkxx/training_client.hpp>
 #include <tinkxx/transport.hpp>
+#include <tinkxx/types/billing.hpp>
+#include <tinkxx/types/checkpoint.hpp>
 #include <tinkxx/types/datum.hpp>
+#include <tinkxx/types/download.hpp>
 #include <tinkxx/types/model_input.hpp>
 #include <tinkxx/types/queue_state.hpp>
 #include <tinkxx/types/sampling.hpp>
 #include <tinkxx/types/service.hpp>
+#include <tinkxx/types/session.hpp>
 #include <tinkxx/types/tensor_data.hpp>
+#include <tinkxx/types/timestamp.hpp>
 #include <tinkxx/types/training.hpp>
+#include <tinkxx/types/training_run.hpp>
 #include <tinkxx/version.hpp>

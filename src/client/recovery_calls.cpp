@@ -31,7 +31,7 @@ service::RecoveryRules rules_of(RecoveryPolicy const& policy) {
             .max_concurrent = policy.max_concurrent};
 }
 
-std::optional<std::string> checkpoint_of(wire::TrainingRun const& run) {
+std::optional<std::string> checkpoint_of(TrainingRun const& run) {
     if (!run.last_checkpoint) return std::nullopt;
     return run.last_checkpoint->tinker_path;
 }
@@ -183,7 +183,7 @@ void RecoverCall::follow(service::RecoveryMachine::Action action) {
     look();
 }
 
-void RecoverCall::fetched(Result<wire::TrainingRun> run) {
+void RecoverCall::fetched(Result<TrainingRun> run) {
     if (!under_way()) return;
     follow(run ? machine_.on_checkpoint(checkpoint_of(*run)) : machine_.on_error(run.error()));
 }
@@ -338,7 +338,7 @@ void WatchCall::ask() {
     look();
 }
 
-void WatchCall::answered_with(Result<wire::TrainingRun> run) {
+void WatchCall::answered_with(Result<TrainingRun> run) {
     if (!under_way()) return;
     asking_ = false;
     auto action = run ? machine_.on_run({run->corrupted, checkpoint_of(*run)})

@@ -6,7 +6,7 @@
 #include "service/recovery/recovery_machine.hpp"
 #include "service/recovery/recovery_queue.hpp"
 #include "service/recovery/run_watch.hpp"
-#include "wire/training/training_run.hpp"
+#include "wire/rest/training_runs.hpp"
 
 #include <cstdint>
 #include <map>
@@ -89,7 +89,7 @@ private:
 
     void attempt();
     void follow(service::RecoveryMachine::Action action);
-    void fetched(Result<wire::TrainingRun> run);
+    void fetched(Result<TrainingRun> run);
     void created(Result<TrainingClient> client);
     void give_up(Error const& error);
     [[nodiscard]] RecoveryEvent event(RecoveryEvent::Kind kind) const;
@@ -143,7 +143,7 @@ private:
     bool background() const noexcept override { return true; }
 
     void ask();
-    void answered_with(Result<wire::TrainingRun> run);
+    void answered_with(Result<TrainingRun> run);
 
     std::shared_ptr<RecoveryCore> const core_;
     std::shared_ptr<WatchList> const list_;

@@ -117,6 +117,24 @@ void take_over_adapter(std::vector<value>& requests) {
     }
 }
 
+/// Lists, runs and sessions are asked for with the scope that 0.7.0 took for granted, and the URL
+/// of an archive as JSON, which it did not read.
+void say_whose(value& request) {
+    auto const path = text(request, "path");
+    auto const end = path.find('?');
+    auto const place = path.substr(0, end);
+    constexpr std::string_view runs = "/api/v1/training_runs";
+    bool const one_run = place.starts_with(std::string{runs} + '/') &&
+                         place.find('/', runs.size() + 1) == std::string::npos;
+    if (place == runs || one_run || place.starts_with("/api/v1/sessions")) {
+        request.as_object()["path"] =
+            path + (end == std::string::npos ? "?" : "&") + "access_scope=owned";
+    }
+    for (auto& line : request.at("headers").as_array()) {
+        if (line.at(1) == "application/gzip") line.at(1) = "application/json";
+    }
+}
+
 /// What a release of today does otherwise than 0.7.0, and we do as well.
 void bring_up_to_date(std::vector<value>& requests, value const& recording) {
     // A repeated submit keeps its number (R-SAMP-05).
@@ -127,6 +145,7 @@ void bring_up_to_date(std::vector<value>& requests, value const& recording) {
         if (custom && find(request, "body_json") != nullptr) {
             add_zero_weights(request.at("body_json"));
         }
+        say_whose(request);
         if (!saves(request)) continue;
         for (auto& line : request.at("headers").as_array()) {
             if (line.at(0) == "x-stainless-retry-count") line.at(1) = "0";

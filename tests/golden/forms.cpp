@@ -287,6 +287,51 @@ bool backpressure_without_retries(value const& recording) {
     });
 }
 
+/// The newest outcome of a scripted REST call that was tried.
+value const* outcome_of_rest(value const& recording) {
+    if (member<std::string>(recording, "operation") != "rest") return nullptr;
+    for (auto const* version : {"0.36.0", "0.25.0", "0.7.0"}) {
+        if (auto const* outcome = find(recording.at("outcomes"), version)) return outcome;
+    }
+    return nullptr;
+}
+
+/// Whether a name in an answer was refused since it was none of those that Python lists.
+bool refused_name(value const& recording, std::string_view member_name) {
+    auto const* outcome = outcome_of_rest(recording);
+    auto const* error = outcome == nullptr ? nullptr : find(*outcome, "error");
+    auto const* cause = error == nullptr ? nullptr : find(*error, "cause");
+    if (cause == nullptr) return false;
+    auto const message = text(*cause, "message");
+    return message.find(member_name) != std::string::npos &&
+           message.find("type=literal_error") != std::string::npos;
+}
+
+bool unknown_checkpoint_type(value const& recording) {
+    return refused_name(recording, ".checkpoint_type\n");
+}
+
+bool unknown_kind_of_usage(value const& recording) {
+    return refused_name(recording, ".event_info.");
+}
+
+/// Whether the URL of an archive was asked for again, since the server was still busy with it.
+bool archive_being_built(value const& recording) {
+    auto const busy = [](value const& answer) { return member<int>(answer, "status") == 503; };
+    if (auto const* requests = find(recording, "requests")) {
+        return calls(recording, "RestClient.get_checkpoint_archive_url") &&
+               std::ranges::any_of(requests->as_array(), [&busy](value const& request) {
+                   return busy(request.at("response"));
+               });
+    }
+    auto const* answers = find(recording, "answers");
+    if (outcome_of_rest(recording) == nullptr || answers == nullptr) return false;
+    return std::ranges::any_of(answers->as_array(), [&](value const& rule) {
+        auto const path = text(rule, "to");
+        return path.ends_with("/archive") && std::ranges::any_of(answers_at(recording, path), busy);
+    });
+}
+
 }  // namespace
 
 bool has_form(std::string const& name, value const& recording) {
@@ -311,6 +356,9 @@ bool has_form(std::string const& name, value const& recording) {
         {"a result with numbers that JSON does not have", loose_json},
         {"a server without client/config", server_without_config},
         {"429 with retries off", backpressure_without_retries},
+        {"a checkpoint of an unknown type", unknown_checkpoint_type},
+        {"usage of an unknown kind", unknown_kind_of_usage},
+        {"an archive that is being built", archive_being_built},
     };
     auto const found = forms.find(name);
     if (found == forms.end()) {

@@ -79,5 +79,7 @@ public:
 using KnownCalls = std::map<std::string, std::function<void(Call&)>>;
 /// Calls about models and their training.
 void add_training_calls(KnownCalls& known);
+/// Calls of REST and admin clients.
+void add_rest_calls(KnownCalls& known);
 
 }  // namespace tinkxx::golden

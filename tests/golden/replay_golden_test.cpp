@@ -71,7 +71,7 @@ class GoldenRequest : public ::testing::TestWithParam<std::string> {};
 
 // R-CONF-31, R-CONF-41, R-AUTH-10, R-SESS-01, R-SESS-04, R-SESS-10, R-SESS-22, R-SESS-36, R-SAMP-02
 // R-SAMP-03, R-SAMP-05, R-SAMP-07, R-SAMP-08, R-WIRE-02, R-WIRE-09, R-WIRE-10, R-FUT-60, R-FUT-64
-// R-TEL-01, R-TEL-02, R-TEL-03, R-TEL-22, R-TEL-30, R-TEL-31, R-TEL-40
+// R-TEL-01, R-TEL-02, R-TEL-03, R-TEL-22, R-TEL-30, R-TEL-31, R-TEL-40, R-REST-00, R-REST-02
 TEST_P(GoldenRequest, IsWhatTheOfficialSdkSends) { replay(GetParam(), replay_call); }
 
 INSTANTIATE_TEST_SUITE_P(golden_wire, GoldenRequest, ::testing::ValuesIn(recordings("requests")),
@@ -81,7 +81,8 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenRequest);
 class GoldenAnswer : public ::testing::TestWithParam<std::string> {};
 
 // R-CONF-09, R-CONF-20, R-CONF-21, R-CONF-22, R-CONF-30, R-SESS-02, R-SESS-14, R-RETRY-80..82
-// R-SAMP-09, R-SAMP-70..73, R-FUT-03, R-FUT-05, R-FUT-07, R-FUT-30, R-FUT-40, R-WIRE-07
+// R-SAMP-09, R-REST-00, R-REST-05, R-REST-10, R-SAMP-70..73, R-FUT-03, R-FUT-05, R-FUT-07,
+// R-FUT-30, R-FUT-40, R-WIRE-07
 TEST_P(GoldenAnswer, MeansWhatItMeansToTheOfficialSdk) { replay(GetParam(), replay_operation); }
 
 INSTANTIATE_TEST_SUITE_P(golden_wire, GoldenAnswer, ::testing::ValuesIn(recordings("responses")),

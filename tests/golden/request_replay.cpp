@@ -204,6 +204,7 @@ KnownCalls const& known_calls() {
             {"Telemetry", telemetry},
         };
         add_training_calls(all);
+        add_rest_calls(all);
         return all;
     }();
     return known;

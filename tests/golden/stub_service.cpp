@@ -218,7 +218,8 @@ std::optional<Reply> StubService::answer(SentRequest const& request) {
     auto reply = scripted(request);
     if (!reply) return usual(request);
     // Transports follow redirects, and this one has none to do so.
-    if (reply->status == 302 || reply->status == 307) {
+    bool const follows = request.redirects == Redirects::follow;
+    if (follows && (reply->status == 302 || reply->status == 307)) {
         auto hop = request;
         hop.path = *reply->headers.find("Location");
         if (reply->status == 302) hop.method = "GET";
@@ -322,11 +323,9 @@ std::optional<Reply> StubService::usual(SentRequest const& request) {
     }
     if (path == "session_heartbeat") return json_reply({{"type", path}});
     if (path == "create_sampling_session") {
-        auto id = std::exchange(sampler_, {});
-        if (id.empty()) {
-            id = session_id_ + ":sample:" +
-                 std::to_string(value_to<std::int64_t>(body().at("sampling_session_seq_id")));
-        }
+        auto const id =
+            session_id_ + ":sample:" +
+            std::to_string(value_to<std::int64_t>(body().at("sampling_session_seq_id")));
         return json_reply({{"type", path}, {"sampling_session_id", id}});
     }
     if (path == "asample") {
@@ -365,6 +364,20 @@ std::optional<Reply> StubService::usual(SentRequest const& request) {
     }
     if (path == "load_weights") return promised({{"type", path}});
     if (path == "forward_backward" || path == "forward") return promise(request, {});
+    if (path.starts_with("training_runs/")) {
+        // What is changed there is told by its status alone.
+        if (path.find('/', 14) != std::string::npos) return Reply{.status = 204};
+        return json_reply({{"training_run_id", path.substr(14)},
+                           {"base_model", "org/tiny"},
+                           {"model_owner", "owner-1"},
+                           {"is_lora", true},
+                           {"corrupted", false},
+                           {"lora_rank", 8},
+                           {"last_request_time", "2026-01-02T03:04:05.678901+00:00"},
+                           {"last_checkpoint", nullptr},
+                           {"last_sampler_checkpoint", nullptr},
+                           {"user_metadata", nullptr}});
+    }
     return json_reply({{"detail", "Not Found"}}, 404);
 }
 

@@ -54,8 +54,6 @@ public:
     void script_answers(value const& recording);
     /// Answers at that path are held back.
     void hold(std::string path) { held_.insert(std::move(path)); }
-    /// What create_sampling_session answers next, in place of the usual id.
-    void name_sampler(std::string id) { sampler_ = std::move(id); }
     /// The first sample, or model, is refused as by a server that does not know its newest members.
     void refuse_newest_members() { refuse_newest_ = true; }
 
@@ -106,7 +104,6 @@ private:
     std::string token_;
     std::string base_path_{};
     std::string session_id_{"11111111-2222-5333-8444-555555555555"};
-    std::string sampler_{};
     boost::json::object flags_{{"use_pyqwest_transport", false}};
     boost::json::object dynamic_{{"refresh_interval_sec", 300}};
     // By the ids given out: what the promise is of, and its result.

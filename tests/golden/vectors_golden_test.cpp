@@ -1,5 +1,6 @@
 // Pure functions: what the official SDK computes, section by section of delays.json.
 #include <tinkxx/retry_config.hpp>
+#include <tinkxx/types/checkpoint.hpp>
 
 #include "golden.hpp"
 #include "not_applied.hpp"
@@ -284,6 +285,23 @@ void metric_reductions_known(value const& vector) {
     }
 }
 
+void tinker_path(value const& vector) {
+    auto const path = text(vector, "path");
+    auto const parsed = parse_checkpoint_path(path);
+    // R-REST-01: no part is empty.
+    bool const whole = !path.ends_with('/') && !path.starts_with("tinker:///");
+    if (find(vector, "error") != nullptr || !whole) {
+        ASSERT_FALSE(parsed) << path;
+        EXPECT_NE(std::string{parsed.error().what()}.find('"' + path + '"'), std::string::npos);
+        return;
+    }
+    ASSERT_TRUE(parsed) << parsed.error().what();
+    EXPECT_EQ(parsed->training_run_id, text(vector, "training_run_id"));
+    EXPECT_EQ(parsed->checkpoint_id(), text(vector, "checkpoint_id"));
+    EXPECT_EQ(checkpoint_type(parsed->kind), text(vector, "checkpoint_type"));
+    EXPECT_EQ(to_string(*parsed), path);
+}
+
 std::map<std::string, std::function<void(value const&)>> const& known_sections() {
     static std::map<std::string, std::function<void(value const&)>> const known{
         {"chunk_splits", chunk_splits},
@@ -301,6 +319,7 @@ std::map<std::string, std::function<void(value const&)>> const& known_sections()
         {"sampling_estimate_bytes", sampling_estimate_bytes},
         {"sampling_retry_delay", sampling_retry_delay},
         {"submit_loop_retryable_status", submit_loop_retryable_status},
+        {"tinker_path", tinker_path},
     };
     return known;
 }
@@ -308,7 +327,7 @@ std::map<std::string, std::function<void(value const&)>> const& known_sections()
 class GoldenVectors : public ::testing::TestWithParam<std::string> {};
 
 // R-RETRY-03, R-RETRY-30, R-RETRY-70, R-RETRY-71, R-RETRY-80, R-EXT-90, R-WIRE-02, R-WIRE-08
-// R-SAMP-27, R-AUTH-11, R-AUTH-13, R-TRAIN-20, R-TRAIN-22, R-TRAIN-42
+// R-SAMP-27, R-AUTH-11, R-AUTH-13, R-TRAIN-20, R-TRAIN-22, R-TRAIN-42, R-REST-01
 TEST_P(GoldenVectors, AreThoseOfTheOfficialSdk) {
     auto const& section = GetParam();
     auto const found = known_sections().find(section);

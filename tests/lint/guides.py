@@ -23,6 +23,8 @@ struct Names {
     tinkxx::SamplingClient& sampler;
     tinkxx::TrainingClient& trainer;
     tinkxx::HttpClient& http;
+    tinkxx::RestClient& rest;
+    tinkxx::AdminClient& admin;
     std::shared_ptr<tinkxx::testing::ManualClock> clock;
     std::shared_ptr<tinkxx::testing::FakeTransport> fake;
     tinkxx::TrainingClient& reference;

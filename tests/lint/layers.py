@@ -17,15 +17,16 @@ from pathlib import Path
 BELOW = {
     "base": set(),
     "transport": {"base"},  # the interface alone
+    "files": {"base"},  # what is kept on disk
     "net": {"transport", "base"},
     "types": {"transport", "base"},  # members of public values
     "wire": {"types", "base"},
     "text": {"types", "base"},  # tokenizers, templates and renderers
     "math": {"wire", "types", "base"},
     "options": {"net", "types", "transport", "base"},  # values alone, the network's among them
-    "service": {"options", "math", "wire", "types", "transport", "base"},
+    "service": {"options", "math", "wire", "types", "transport", "files", "base"},
     "observe": {"service", "types", "transport", "base"},
-    "client": {"observe", "service", "options", "math", "text", "net", "wire", "types", "transport", "base"},
+    "client": {"observe", "service", "options", "math", "text", "net", "wire", "types", "transport", "files", "base"},
     "testing": {"transport", "base"},
     "engine": {"base"},
     "local": {"engine", "text", "wire", "types", "transport", "base"},
@@ -36,10 +37,10 @@ BELOW = {
 FOLDERS = {
     "base": ["common", "loop"],
     "net": ["address", "stream", "tls", "dial", "http", "transport"],
-    "wire": ["json", "values", "sampling", "training", "session", "server"],
+    "wire": ["json", "values", "sampling", "training", "session", "rest", "server"],
     "text": ["errors", "unicode", "regex", "tokenizer", "jinja", "chat", "render", "files"],
     "service": ["common", "text", "http", "limits", "retry", "breaker", "telemetry", "auth", "requests", "session",
-                "results", "core", "sampling", "calls", "passes", "training", "recovery"],
+                "results", "core", "sampling", "calls", "rest", "passes", "training", "recovery"],
 }
 
 # Public headers by layer; folders end in a slash.
@@ -52,6 +53,7 @@ PUBLIC = {
     "types": ["types/", "http.hpp", "observer.hpp", "query.hpp", "status.hpp"],
     "options": ["options.hpp", "poll_backoff.hpp"],
     "service": ["call_options.hpp", "retry_config.hpp"],
+    "client": ["listing.hpp"],
     "testing": ["testing/"],
     "local": ["local/"],
 }

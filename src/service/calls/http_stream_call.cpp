@@ -56,7 +56,10 @@ void HttpStreamCall::resume() noexcept {
 }
 
 void HttpStreamCall::on_body(std::span<char const> data) {
-    if (!std::exchange(flows_, true)) on_standing();
+    if (!std::exchange(flows_, true)) {
+        if (reader_) reader_(call_.coming());
+        on_standing();
+    }
     entry_.flow();
     bool pause = false;
     {

@@ -33,6 +33,8 @@ public:
 
     /// Called on the loop whenever it stands somewhere else. Before `launch`.
     void on_change(std::function<void()> watcher) { watcher_ = std::move(watcher); }
+    /// Given status and lines of the answer on the loop, before its first piece. Before `launch`.
+    void on_head(std::function<void(Head const&)> reader) { reader_ = std::move(reader); }
     /// Loop thread only.
     [[nodiscard]] bool waits_for_credential() const noexcept {
         return call_.waits_for_credential();
@@ -67,6 +69,7 @@ private:
     std::shared_ptr<HttpOrder const> const order_;
     DataHandler const on_data_;
     std::function<void()> watcher_{};
+    std::function<void(Head const&)> reader_{};
     bool flows_{false};
     HttpCall call_;
     HttpEntry entry_;

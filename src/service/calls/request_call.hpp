@@ -33,6 +33,10 @@ public:
           promise_{std::move(promise)} {}
 
     using SessionCall::set_call;
+    /// Whether a request that failed so, and would be repeated, is. Before it is launched.
+    void repeat_if(std::function<bool(Error const&)> may_repeat) {
+        may_repeat_ = std::move(may_repeat);
+    }
 
     /// Goes to the loop. Any thread, once.
     void launch() {
@@ -55,6 +59,9 @@ private:
     }
     void on_error(Error error) override { fail(named(error)); }
     void on_standing() override { look(); }
+    bool may_repeat(Error const& error, RepeatCost /*cost*/) override {
+        return !may_repeat_ || may_repeat_(error);
+    }
 
     void answer(Error error) override { promise_.set_error(std::move(error)); }
     bool answered() const override { return promise_.done(); }
@@ -76,6 +83,7 @@ private:
     Repeat const repeat_;
     Decode const decode_;
     Promise<T> promise_;
+    std::function<bool(Error const&)> may_repeat_{};
     std::optional<ServiceRequest> call_{};
 };
 

@@ -67,6 +67,7 @@ void HttpCall::start(std::shared_ptr<HttpOrder const> order, HttpParcel parcel) 
     parcel_ = std::move(parcel);
     retry_.emplace(HttpRetry::Rules{.max_retries = order_->max_retries,
                                     .fail_on_status = order_->fail_on_status,
+                                    .redirect_answers = order_->redirect_answers,
                                     .purpose = order_->purpose,
                                     .plain_500_ends = order_->plain_500_ends,
                                     .repeat_if_seen = order_->repeat_if_seen},

@@ -32,6 +32,8 @@ struct HttpOrder {
     std::optional<std::string> idempotency_key{};
     Redirects redirects{Redirects::follow};
     bool fail_on_status{true};
+    /// Whether a redirect that is not followed is an answer, whatever `fail_on_status` says.
+    bool redirect_answers{false};
     /// As in `HttpRetry::Rules`.
     bool plain_500_ends{false};
     bool repeat_if_seen{true};
@@ -113,6 +115,8 @@ public:
     [[nodiscard]] std::string_view retry_reason() const noexcept {
         return trouble_ ? std::string_view{trouble_->why} : std::string_view{};
     }
+    /// Status and lines of the answer that comes, once a piece of its body was given away.
+    [[nodiscard]] Head const& coming() const noexcept { return answer_->head; }
     /// When the call began, and when its last attempt was given to the transport; also once it is
     /// over.
     [[nodiscard]] TimePoint started() const noexcept { return started_; }

@@ -61,6 +61,7 @@ HttpRetry::Action HttpRetry::on_reply(Head const& head, std::string_view body, W
         budget_->restore(rules_.purpose);
         return Deliver{};
     }
+    if (rules_.redirect_answers && head.status >= 300 && head.status < 400) return Deliver{};
     // On a new connection the submit loop may be luckier; this layer does not try (R-RETRY-75).
     if (is_rejection(head.status, head.headers) && budget_->take(rules_.purpose)) {
         return give_up(RetryEnd::attempts_spent, rejection_error(*operation_));

@@ -49,6 +49,8 @@ public:
         int max_retries{10};
         /// False: an unsuccessful status is delivered once its retries are spent.
         bool fail_on_status{true};
+        /// A redirect, which nobody followed, is an answer.
+        bool redirect_answers{false};
         Purpose purpose{Purpose::rest};
         /// A 500 with a plain text ends the call.
         bool plain_500_ends{false};

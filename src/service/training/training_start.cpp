@@ -283,18 +283,18 @@ Future<LoadResult> load_weights(Runtime const& runtime, ModelHandle const& model
                                   });
 }
 
-Future<wire::TrainingRun> get_training_run(Runtime const& runtime, CoreHandle sessionless,
-                                           std::string const& run_id, Repeat repeat) {
+Future<TrainingRun> get_training_run(Runtime const& runtime, CoreHandle sessionless,
+                                     std::string const& run_id, Repeat repeat) {
     static constexpr std::string_view operation = "get_training_run";
     if (run_id.empty() || run_id.find_first_of("/?#") != std::string::npos) {
-        return make_failed_future<wire::TrainingRun>(Error{base::invalid(
+        return make_failed_future<TrainingRun>(Error{base::invalid(
             operation, "run_id", run_id,
             "run_id is \"" + run_id +
                 "\"; it must be the id of a run, such as TrainingClient::model_id() gives")});
     }
-    Promise<wire::TrainingRun> promise{runtime};
+    Promise<TrainingRun> promise{runtime};
     auto future = promise.get_future();
-    std::make_shared<RequestCall<wire::TrainingRun>>(
+    std::make_shared<RequestCall<TrainingRun>>(
         std::move(sessionless), nullptr, std::string{operation},
         [path = "/api/v1/training_runs/" + run_id](ClientCore& ready) {
             auto const& config = ready.http().config();

@@ -7,7 +7,7 @@
 #include "service/calls/request_call.hpp"
 #include "service/http/http_order.hpp"
 #include "service/training/model.hpp"
-#include "wire/training/training_run.hpp"
+#include "wire/rest/training_runs.hpp"
 
 #include <functional>
 #include <memory>
@@ -83,8 +83,7 @@ struct SavedModel {
 /// session (R-REST-00). Fails with `ValidationError` for an id that would lead elsewhere.
 ///
 /// `repeat` is `once` for those who ask again anyway. Any thread.
-[[nodiscard]] Future<wire::TrainingRun> get_training_run(Runtime const& runtime,
-                                                         CoreHandle sessionless,
-                                                         std::string const& run_id, Repeat repeat);
+[[nodiscard]] Future<TrainingRun> get_training_run(Runtime const& runtime, CoreHandle sessionless,
+                                                   std::string const& run_id, Repeat repeat);
 
 }  // namespace tinkxx::service

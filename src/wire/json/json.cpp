@@ -1,5 +1,6 @@
 #include "wire/json/json.hpp"
 
+#include "base/common/ascii.hpp"
 #include "wire/json/base64.hpp"
 
 #include <boost/json/basic_parser_impl.hpp>
@@ -320,9 +321,14 @@ void JsonIn::tag(std::string_view name, std::string_view expected) const {
     child(member, name).fail('"' + std::string{expected} + '"');
 }
 
+// Also written as text, as the official SDK allows.
 void read(JsonIn const& in, bool& out) {
     if (auto const* truth = in.value().if_bool()) {
         out = *truth;
+    } else if (auto const* text = in.value().if_string()) {
+        auto const word = base::ascii_lower({text->data(), text->size()});
+        out = word == "true";
+        if (!out && word != "false") in.fail("true or false");
     } else {
         in.fail("true or false");
     }
