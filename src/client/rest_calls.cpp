@@ -38,7 +38,7 @@ Future<DownloadedCheckpoint> RestCalls::download(std::string_view operation,
 
 RestCalls::MakeOrder RestCalls::order(service::ClientCore const& core,
                                       service::RestRequest request) const {
-    request.headers = service::trace_headers(core.http(), service_.impl_->propagator());
+    request.headers = core.trace_headers();
     return [request = std::move(request)](service::ClientCore& ready) {
         return service::rest_order(ready, request);
     };

@@ -430,7 +430,7 @@ void DownloadCall::start(File& file, std::optional<std::size_t> piece) {
     Promise<HttpResponse> whole{runtime_};
     auto end = whole.get_future();
     auto const call = std::make_shared<HttpStreamCall>(
-        core().http().shared_from_this(), std::move(whole), order_for(file, *stream),
+        core().http().shared_from_this(), nullptr, std::move(whole), order_for(file, *stream),
         [stream](std::span<char const> data) { stream->take(data); });
     std::weak_ptr<DownloadCall> const weak =
         std::static_pointer_cast<DownloadCall>(shared_from_this());

@@ -34,7 +34,7 @@ HttpOrder rest_order(ClientCore& ready, RestRequest request) {
     auto order = get_order(http, request.path, request.purpose);
     order.operation.method = std::move(request.method);
     order.operation.feature = std::move(request.feature);
-    order.url = config.endpoint.url(request.path, config.query, request.query);
+    order.url = config.endpoint.url(request.path, config.default_query, request.query);
     if (!reads) order.common_headers = http.json_headers();
     if (!request.body.empty()) {
         order.body.tail = std::make_shared<std::string const>(std::move(request.body));
