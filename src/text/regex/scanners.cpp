@@ -45,6 +45,9 @@ constexpr std::array known_texts{
         R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
         KnownPattern::mistral},
     KnownText{
+        R"([\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+        KnownPattern::kimi},
+    KnownText{
         "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\"
         "p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
         KnownPattern::deepseek},
@@ -199,16 +202,50 @@ char const* cl100k_word(Walker const& walker, char const* p) noexcept {
     return white_space<true, WholeTail>(walker, p);
 }
 
+/// The script of Chinese characters, in Unicode 16.
+bool is_han(char32_t c) noexcept {
+    struct Range {
+        char32_t first;
+        char32_t last;
+    };
+    constexpr std::array ranges{
+        Range{0x2e80, 0x2e99},   Range{0x2e9b, 0x2ef3},   Range{0x2f00, 0x2fd5},
+        Range{0x3005, 0x3005},   Range{0x3007, 0x3007},   Range{0x3021, 0x3029},
+        Range{0x3038, 0x303b},   Range{0x3400, 0x4dbf},   Range{0x4e00, 0x9fff},
+        Range{0xf900, 0xfa6d},   Range{0xfa70, 0xfad9},   Range{0x16fe2, 0x16fe3},
+        Range{0x16ff0, 0x16ff1}, Range{0x20000, 0x2a6df}, Range{0x2a700, 0x2b739},
+        Range{0x2b740, 0x2b81d}, Range{0x2b820, 0x2cea1}, Range{0x2ceb0, 0x2ebe0},
+        Range{0x2ebf0, 0x2ee5d}, Range{0x2f800, 0x2fa1d}, Range{0x30000, 0x3134a},
+        Range{0x31350, 0x323af},
+    };
+    if (c < ranges.front().first) return false;
+    auto const* const found = std::ranges::lower_bound(ranges, c, {}, &Range::last);
+    return found != ranges.end() && found->first <= c;
+}
+
+bool is_han_at(char const* p) noexcept {
+    return static_cast<unsigned char>(*p) >= 0xe2 && is_han(next_character(p));
+}
+
+/// The character at `p`; if there is an alternative for `Han`, those are no letters to the others.
+template <bool Han>
+Walker::Seen look_at_letter(Walker const& walker, char const* p) noexcept {
+    auto seen = walker.look(p);
+    if (Han && is_han_at(p)) seen.classes = 0;
+    return seen;
+}
+
 /// Letters of o200k at `p`: first those that may be capital, then those that may be small, at least
 /// one of the latter; null if that cannot be.
+template <bool Han>
 char const* small_word(Walker const& walker, char const* p) noexcept {
     char const* both = nullptr;  // behind the last character that may be either
     while (p < walker.end()) {
-        auto const seen = walker.look(p);
+        auto const seen = look_at_letter<Han>(walker, p);
         if ((seen.classes & lower) != 0) {
             // From here on small ones, or such as may be either.
             for (p += seen.length; p < walker.end();) {
-                auto const next = walker.look(p);
+                auto const next = look_at_letter<Han>(walker, p);
                 if ((next.classes & (letter | mark)) == 0 || (next.classes & upper) != 0) break;
                 p += next.length;
             }
@@ -222,18 +259,23 @@ char const* small_word(Walker const& walker, char const* p) noexcept {
 }
 
 /// Capital letters, and such as may be; null if there is none. No small one follows.
+template <bool Han>
 char const* capital_word(Walker const& walker, char const* p) noexcept {
     auto const* q = p;
     while (q < walker.end()) {
-        auto const seen = walker.look(q);
+        auto const seen = look_at_letter<Han>(walker, q);
         if ((seen.classes & (letter | mark)) == 0 || (seen.classes & lower) != 0) break;
         q += seen.length;
     }
     return q == p ? nullptr : q;
 }
 
-template <Contractions Kind, int Digits>
+template <Contractions Kind, int Digits, bool Han = false>
 char const* o200k_word(Walker const& walker, char const* p) noexcept {
+    if (Han && is_han_at(p)) {
+        while (p < walker.end() && is_han_at(p)) p += walker.look(p).length;
+        return p;
+    }
     auto const seen = walker.look(p);
     auto const with_tail = [&walker](char const* end) {
         if (end == walker.end()) return end;
@@ -245,18 +287,18 @@ char const* o200k_word(Walker const& walker, char const* p) noexcept {
     auto const begins = (seen.classes & (letter | mark)) != 0;
     auto const* const behind = p + seen.length;
     if (leads) {
-        if (auto const* const end = small_word(walker, behind)) return with_tail(end);
+        if (auto const* const end = small_word<Han>(walker, behind)) return with_tail(end);
     }
     if (begins) {
-        if (auto const* const end = small_word(walker, p)) return with_tail(end);
+        if (auto const* const end = small_word<Han>(walker, p)) return with_tail(end);
     }
     if (leads) {
-        if (auto const* const end = capital_word(walker, behind)) return with_tail(end);
+        if (auto const* const end = capital_word<Han>(walker, behind)) return with_tail(end);
     }
     if (begins) {
-        if (auto const* const end = capital_word(walker, p)) return with_tail(end);
+        if (auto const* const end = capital_word<Han>(walker, p)) return with_tail(end);
     }
-    if (auto const* const end = symbols<letter, true>(walker, p)) return end;
+    if (auto const* const end = symbols<letter, !Han>(walker, p)) return end;
     return white_space<true, false>(walker, p);
 }
 
@@ -384,6 +426,8 @@ std::size_t scan(KnownPattern pattern, std::string_view text, ScanState& state,
             return scan_words(text, at, out, cl100k_word<1, letter | mark, false>);
         case KnownPattern::o200k:
             return scan_words(text, at, out, o200k_word<any, 3>);
+        case KnownPattern::kimi:
+            return scan_words(text, at, out, o200k_word<any, 3, true>);
         case KnownPattern::mistral:
             return scan_words(text, at, out, o200k_word<none, 1>);
         case KnownPattern::deepseek:

@@ -19,6 +19,7 @@ enum class KnownPattern : std::uint8_t {
     qwen2,   ///< numbers digit by digit
     qwen35,  ///< marks belong to words
     o200k,
+    kimi,               ///< o200k with Chinese apart
     mistral,            ///< o200k without contractions, numbers digit by digit
     deepseek,           ///< the last of three patterns, the others being trivial
     deepseek_sequence,  ///< all three

@@ -18,11 +18,12 @@ namespace {
 using ::testing::ElementsAre;
 
 /// Characters that the known patterns treat differently, and some that PCRE2's Unicode knows.
-constexpr std::array<std::string_view, 52> alphabet{
-    "a",  "b",  "s",  "t",  "l",    "L", "E",  "r",      "e",  "v",  "d",      "M",      "Z",
-    "'",  "'",  "'s", "1",  "7",    " ", " ",  "  ",     "\n", "\r", "\t",     "\x0b",   "/",
-    ".",  "-",  "_",  "$",  "\x01", "é", "É",  "ß",      "ſ",  "ǅ",  "ʰ",      "ж",      "Ж",
-    "中", "一", "か", "ー", "・",   "゙",  "あ", "\u0301", "٣",  "½",  "\u00a0", "\u0085", "😀"};
+constexpr std::array<std::string_view, 54> alphabet{
+    "a",  "b",  "s",      "t", "l",  "L",      "E",      "r",  "e",    "v",  "d",
+    "M",  "Z",  "'",      "'", "'s", "1",      "7",      " ",  " ",    "  ", "\n",
+    "\r", "\t", "\x0b",   "/", ".",  "-",      "_",      "$",  "\x01", "é",  "É",
+    "ß",  "ſ",  "ǅ",      "ʰ", "ж",  "Ж",      "中",     "一", "か",   "ー", "・",
+    "゙",   "あ", "\u0301", "٣", "½",  "\u00a0", "\u0085", "😀", "〇",   "⺀"};
 
 std::string random_text(std::mt19937& random) {
     std::string text;
@@ -104,6 +105,12 @@ INSTANTIATE_TEST_SUITE_P(
               R"([^\r\n\p{L}\p{N}]?)" TINKXX_CAPITALS "*" TINKXX_SMALL "+" TINKXX_TAIL
               R"(|[^\r\n\p{L}\p{N}]?)" TINKXX_CAPITALS "+" TINKXX_SMALL "*" TINKXX_TAIL
               R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+        Known{"kimi", Dialect::rust,
+              R"([\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*)"
+              R"([\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+)" TINKXX_TAIL
+              R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+)"
+              R"([\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*)" TINKXX_TAIL
+              R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
         Known{"mistral", Dialect::ruby,
               R"([^\r\n\p{L}\p{N}]?)" TINKXX_CAPITALS "*" TINKXX_SMALL "+"
               R"(|[^\r\n\p{L}\p{N}]?)" TINKXX_CAPITALS "+" TINKXX_SMALL "*"
