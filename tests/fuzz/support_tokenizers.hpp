@@ -19,7 +19,7 @@ inline std::string spelt(unsigned byte) {
     return {static_cast<char>(0xc0U | (point >> 6U)), static_cast<char>(0x80U | (point & 0x3fU))};
 }
 
-inline std::string quoted(std::string_view text) {
+inline std::string json_quoted(std::string_view text) {
     std::string out = "\"";
     for (auto const c : text) {
         if (c == '"' || c == '\\') out += '\\';
@@ -32,7 +32,7 @@ inline std::string quoted(std::string_view text) {
 inline text::TextTokenizer byte_level() {
     std::string vocabulary;
     for (unsigned byte = 0; byte < 256; ++byte) {
-        vocabulary += quoted(spelt(byte)) + ":" + std::to_string(byte) + ",";
+        vocabulary += json_quoted(spelt(byte)) + ":" + std::to_string(byte) + ",";
     }
     return text::TextTokenizer::from_json(
         R"({"normalizer": {"type": "NFC"}, "pre_tokenizer": {"type": "ByteLevel",

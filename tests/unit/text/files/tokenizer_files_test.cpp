@@ -140,30 +140,58 @@ TEST(TokenizerConfig, ThatIsWrongNamesFileAndMember) {
     }
 }
 
+/// A rank for each byte, which is the byte.
+std::string ranks_of_bytes() {
+    constexpr std::string_view letters =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string ranks;
+    for (unsigned byte = 0; byte < 256; ++byte) {
+        ranks += letters[byte >> 2U];
+        ranks += letters[(byte & 3U) << 4U];
+        ranks += "== " + std::to_string(byte) + "\n";
+    }
+    return ranks;
+}
+
 TEST(LoadTokenizer, TakesAPatternForRanksThatNobodyKnows) {
     TemporaryFolder const folder;
-    std::string ranks;
-    for (auto const* line : {"IA== 0", "YQ== 1", "Yg== 2", "YWI= 3"})
-        ranks += std::string{line} + "\n";
-    auto const file = folder.write("own.tiktoken", ranks);
+    auto const file = folder.write("own.tiktoken", ranks_of_bytes() + "YWI= 256\n");
     EXPECT_THAT(
         [&] { (void)load_tokenizer(file); },
         ThrowsMessage<ValidationError>(AllOf(HasSubstr("pattern"), HasSubstr("own.tiktoken"))));
     auto const loaded = load_tokenizer(
-        file, {.tiktoken_pattern = R"([ab]+|\s)", .tiktoken_special_tokens = {{"<end>", 4}}});
-    EXPECT_THAT(loaded.tokenizer.encode("ab a<end>"), ElementsAre(3, 0, 1, 4));
+        file, {.tiktoken_pattern = R"([ab]+|\s)", .tiktoken_special_tokens = {{"<end>", 257}}});
+    EXPECT_THAT(loaded.tokenizer.encode("ab a<end>"), ElementsAre(256, ' ', 'a', 257));
 }
 
 TEST(LoadTokenizer, NamesTheSpecialTokensBehindTheRanksOfKimi) {
     TemporaryFolder const folder;
-    folder.write("tiktoken.model", "IA== 0\nYQ== 1\n");
+    folder.write("tiktoken.model", ranks_of_bytes());
     folder.write("tokenizer_config.json", R"({"tokenizer_class": "TikTokenTokenizer",
-        "bos_token": "[BOS]", "added_tokens_decoder": {"2": {"content": "[BOS]", "special": true}}})");
+        "bos_token": "[BOS]", "added_tokens_decoder": {"256": {"content": "[BOS]"}}})");
     auto const tokenizer = load_tokenizer(folder.path()).tokenizer;
-    EXPECT_EQ(tokenizer.bos(), 2);
-    EXPECT_EQ(tokenizer.id_of("<|reserved_token_3|>"), 3);
-    EXPECT_EQ(tokenizer.id_limit(), 2U + 258U);
-    EXPECT_THAT(tokenizer.encode("a[BOS]"), ElementsAre(1, 2));
+    EXPECT_EQ(tokenizer.bos(), 256);
+    EXPECT_EQ(tokenizer.id_of("<|reserved_token_257|>"), 257);
+    EXPECT_EQ(tokenizer.id_limit(), 256U + 258U);
+    EXPECT_THAT(tokenizer.encode("a[BOS]"), ElementsAre('a', 256));
+}
+
+TEST(LoadTokenizer, KnowsWhatTheNamesOfFilesTell) {
+    TemporaryFolder const folder;
+    auto const file = folder.write("cl100k_base.tiktoken", ranks_of_bytes());
+    auto const tokenizer = load_tokenizer(file).tokenizer;
+    EXPECT_EQ(tokenizer.id_of("<|endofprompt|>"), 100276);
+    EXPECT_THAT(tokenizer.encode("a<|endoftext|>"), ElementsAre('a', 100257));
+}
+
+TEST(LoadTokenizer, ReadsTheTokenizerModelOfLlama3) {
+    TemporaryFolder const folder;
+    folder.write("tokenizer.model", ranks_of_bytes());
+    auto const tokenizer = load_tokenizer(folder.path()).tokenizer;
+    EXPECT_EQ(tokenizer.id_of("<|begin_of_text|>"), 256);
+    EXPECT_EQ(tokenizer.id_of("<|start_header_id|>"), 262);
+    EXPECT_EQ(tokenizer.id_of("<|eot_id|>"), 265);
+    EXPECT_EQ(tokenizer.id_limit(), 512U);
 }
 
 }  // namespace
