@@ -6,6 +6,7 @@ find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(nghttp2 REQUIRED IMPORTED_TARGET libnghttp2)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 # Headers alone, without a package file.
 find_path(TINKXX_PROTOZERO protozero/pbf_reader.hpp)
 mark_as_advanced(TINKXX_PROTOZERO)

@@ -1,0 +1,3 @@
+target_sources(tinkxx_text PRIVATE
+    tokenizer/ranges.cpp
+)
