@@ -20,6 +20,7 @@ BELOW = {
     "net": {"transport", "base"},
     "types": {"transport", "base"},  # members of public values
     "wire": {"types", "base"},
+    "text": {"types", "base"},  # tokenizers
     "math": {"wire", "types", "base"},
     "service": {"math", "wire", "types", "transport", "base"},
     "observe": {"service", "types", "transport", "base"},
@@ -34,6 +35,7 @@ BELOW = {
 FOLDERS = {
     "net": ["address", "stream", "tls", "dial", "http", "transport"],
     "wire": ["json", "values", "sampling", "training", "session", "server"],
+    "text": ["errors", "unicode", "regex", "tokenizer", "render"],
     "service": ["common", "text", "http", "limits", "retry", "breaker", "telemetry", "auth", "requests", "session",
                 "results", "core", "sampling", "calls", "passes", "training", "recovery"],
 }
@@ -44,6 +46,7 @@ PUBLIC = {
              "version.hpp", "detail/"],
     "transport": ["transport.hpp"],
     "net": ["net_transport.hpp"],
+    "text": ["text/"],
     "types": ["types/", "http.hpp", "observer.hpp", "query.hpp", "status.hpp"],
     "service": ["call_options.hpp", "retry_config.hpp"],
     "testing": ["testing/"],
