@@ -1,6 +1,7 @@
 #include "simulation/local_hostile.hpp"
 
 #include "base/common/entropy.hpp"
+#include "simulation/messages.hpp"
 #include "simulation/sampling_model.hpp"
 #include "simulation/training_model.hpp"
 

@@ -1,5 +1,6 @@
 #include "simulation/local_judge.hpp"
 
+#include "simulation/messages.hpp"
 #include "simulation/sampling_model.hpp"
 #include "wire/sampling/sample.hpp"
 #include "wire/server/requests.hpp"

@@ -1,5 +1,7 @@
 #include "simulation/sampling_world.hpp"
 
+#include "simulation/messages.hpp"
+
 #include <algorithm>
 #include <charconv>
 

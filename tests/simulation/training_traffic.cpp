@@ -1,5 +1,7 @@
 #include "simulation/training_world.hpp"
 
+#include "simulation/messages.hpp"
+
 namespace tinkxx::simulation::training_world {
 
 using namespace std::chrono_literals;

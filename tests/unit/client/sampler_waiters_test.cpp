@@ -43,11 +43,10 @@ private:
 class SamplerWaiters : public ::testing::Test {
 protected:
     SamplerWaiters() {
-        auto const options =
-            resolve(tinker.options(), [](char const*) { return std::optional<std::string>{}; });
-        auto core = make_core(tinker.runtime, session_config(options), options,
-                              service::SessionKind::session, tinker.transport, std::nullopt,
-                              std::make_shared<std::uint64_t>());
+        auto const config = std::make_shared<service::ClientConfig const>(with_credential(
+            resolve(tinker.options(), [](char const*) { return std::optional<std::string>{}; })));
+        auto core = make_core(tinker.runtime, config, service::SessionKind::session,
+                              tinker.transport, std::nullopt, std::make_shared<std::uint64_t>());
         sampler = Sampler::make(std::move(core), {.base_model = "org/tiny"});
         tinker.on_other =
             [this](testing::SentRequest const& request) -> support::FakeTinker::Answer {

@@ -137,7 +137,7 @@ TEST_F(ExtractionTest, RefusesToWriteAFileTwice) {  // R-CLI-11
 
 TEST_F(ExtractionTest, RefusesWhatIsCutShortOrBroken) {  // R-CLI-11
     auto const whole = tar_entry("a", std::string(2000, 'x')) + tar_end();
-    for (std::size_t const size : {0, 100, 512, 1000, 2048, 2560, 3072}) {
+    for (std::size_t const size : {0U, 100U, 512U, 1000U, 2048U, 2560U, 3072U}) {
         expect_refused(whole.substr(0, size), "ends before its end mark");
     }
     auto wrong = whole;

@@ -23,7 +23,7 @@ constexpr TrainOnWhat all_of_them[] = {TrainOnWhat::last_assistant_message,
 class EachRenderer : public testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(BuiltIn, EachRenderer, testing::ValuesIn(text::Renderers{}.names()),
-                         [](auto const& info) { return info.param; });
+                         [](auto const& one) { return one.param; });
 
 TEST_P(EachRenderer, GivesEveryTokenAWeight) {
     auto const renderer = make_renderer(GetParam());
