@@ -22,7 +22,7 @@ else()
     ask_ninja(targets targets all)
     set(objects)
     foreach(pattern "CMakeFiles/consumer\\.dir/[^\n:]*\\.o"
-            "[^\n:]*/tinkxx\\.dir/base/error\\.cpp\\.o" "[^\n:]*/tinkxx\\.dir/wire/json/json\\.cpp\\.o"
+            "[^\n:]*/tinkxx\\.dir/base/common/error\\.cpp\\.o" "[^\n:]*/tinkxx\\.dir/wire/json/json\\.cpp\\.o"
             "[^\n:]*/tinkxx\\.dir/net/address/url\\.cpp\\.o"
             "[^\n:]*/tinkxx\\.dir/service/http/standard_headers\\.cpp\\.o"
             "[^\n:]*/tinkxx\\.dir/service/text/multipart\\.cpp\\.o")

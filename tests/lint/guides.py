@@ -102,7 +102,7 @@ def problems(compiler, include, root, texts):
         file = Path(folder) / "guides.cpp"
         file.write_text(source, encoding="utf-8")
         result = subprocess.run(
-            [compiler, "-std=c++20", "-fsyntax-only", "-w", f"-I{root / 'include'}", f"-I{include}", str(file)],
+            [compiler, "-std=c++20", "-fsyntax-only", "-w", "-fmax-errors=0", f"-I{root / 'include'}", f"-I{include}", str(file)],
             capture_output=True, text=True)
     return result.stderr if result.returncode != 0 else ""
 

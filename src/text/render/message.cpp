@@ -211,9 +211,8 @@ Json message_json(Message const& message) {
     append_known(out, "name", message.name);
     append_known(out, "reasoning_content", message.reasoning_content);
     if (!message.other.empty()) {
-        for (auto const& [name, value] : document("to_json", message.other).members()) {
-            out.set(name, value);
-        }
+        auto const other = document("to_json", message.other);
+        for (auto const& [name, value] : other.members()) out.set(name, value);
     }
     return out;
 }

@@ -19,7 +19,10 @@ protected:
 
     void say(std::string_view text) { ASSERT_TRUE(write_file(folder / "tinkxx.json", text)); }
 
-    fs::path folder = fs::path(testing::TempDir()) / "token_bytes_folder";
+    /// Tests run at the same time, each in a folder of its own.
+    fs::path folder = fs::path(testing::TempDir()) /
+                      (std::string{"token_bytes_"} +
+                       testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(TokenFolders, ThatSayBytesHaveOneByteForEachToken) {

@@ -33,11 +33,11 @@ TEST(HubCacheFolder, IsWhereTheEnvironmentSays) {
         EXPECT_EQ(hub_cache_folder(environment(set)), folder);
     };
     EXPECT_EQ(hub_cache_folder(environment({})), "");
-    expect("HOME", "/home/me", "/home/me/.cache/huggingface/hub");
+    expect("HOME", "/users/me", "/users/me/.cache/huggingface/hub");
     expect("XDG_CACHE_HOME", "/cache", "/cache/huggingface/hub");
-    expect("HF_HOME", "~/hf", "/home/me/hf/hub");
+    expect("HF_HOME", "~/hf", "/users/me/hf/hub");
     expect("HUGGINGFACE_HUB_CACHE", "/old", "/old");
-    expect("HF_HUB_CACHE", "~/new", "/home/me/new");
+    expect("HF_HUB_CACHE", "~/new", "/users/me/new");
     expect("HF_HUB_CACHE", "", "/old");
 }
 

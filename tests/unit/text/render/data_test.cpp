@@ -12,17 +12,18 @@ RenderedExample const example{.tokens = {72, 105, 33, 10}, .weights = {0, 0, 1, 
 TEST(DatumOfAnExample, ShiftsTargetsAndMakesWeightsAMean) {
     auto const datum = to_datum(example);
     EXPECT_EQ(datum.model_input, ModelInput::from_tokens({72, 105, 33}));
-    EXPECT_EQ(datum.loss_fn_inputs.at("target_tokens"),
-              view(TensorData{std::vector<std::int64_t>{105, 33, 10}}));
-    EXPECT_EQ(datum.loss_fn_inputs.at("weights"),
-              view(TensorData{std::vector<float>{0, 0.5F, 0.5F}}));
+    EXPECT_EQ(to_tensor_data(datum.loss_fn_inputs.at("target_tokens")),
+              (TensorData{.data = std::vector<std::int64_t>{105, 33, 10}, .shape = {{3}}}));
+    EXPECT_EQ(to_tensor_data(datum.loss_fn_inputs.at("weights")),
+              (TensorData{.data = std::vector<float>{0, 0.5F, 0.5F}, .shape = {{3}}}));
 }
 
 TEST(DatumOfAnExample, KeepsWeightsIfAskedAndCutsWhatIsTooLong) {
     auto const datum = to_datum(
         example, {.max_length = 3, .reduction = ConversationDatumOptions::Reduction::none});
     EXPECT_EQ(datum.model_input, ModelInput::from_tokens({72, 105}));
-    EXPECT_EQ(datum.loss_fn_inputs.at("weights"), view(TensorData{std::vector<float>{0, 1}}));
+    EXPECT_EQ(to_tensor_data(datum.loss_fn_inputs.at("weights")),
+              (TensorData{.data = std::vector<float>{0, 1}, .shape = {{2}}}));
     EXPECT_THROW((void)to_datum(example, {.max_length = 1}), ValidationError);
     EXPECT_THROW((void)to_datum({.tokens = {1, 2}, .weights = {1}}), ValidationError);
 }

@@ -96,26 +96,59 @@ TEST_P(EachRenderer, RefusesTextThatIsNoUtf8AndMixedTrainableFlags) {
                  ValidationError);
 }
 
+struct Streamed {
+    std::size_t headers{0};
+    std::string said{};
+    std::string thought{};
+    Message last{};
+};
+
+Streamed streamed(text::Renderer const& renderer, std::span<Token const> response) {
+    Streamed out;
+    renderer.parse_response_streaming(response, [&out](text::MessageDelta const& delta) {
+        if (std::holds_alternative<text::StreamingHeader>(delta)) ++out.headers;
+        if (auto const* piece = std::get_if<text::StreamingText>(&delta)) out.said += piece->text;
+        if (auto const* piece = std::get_if<text::StreamingThinking>(&delta))
+            out.thought += piece->thinking;
+        if (auto const* whole = std::get_if<Message>(&delta)) out.last = *whole;
+    });
+    return out;
+}
+
+std::vector<Token> ended(text::Renderer const& renderer, std::string_view text) {
+    auto response = encode(renderer, text);
+    response.push_back(renderer.stop_sequences().tokens.front());
+    return response;
+}
+
+// With the newline after the tag: where prompts end in "<think>\n", a response that begins
+// otherwise is taken for what follows it, here as in the cookbook, and its tag for a thought.
 TEST_P(EachRenderer, GivesTheSameMessageByPiecesAsAtOnce) {
     auto const renderer = make_renderer(GetParam());
     if (!renderer->supports_streaming()) return;
-    auto response = encode(*renderer, "<think>two and two</think>It is 4 😀.");
-    response.push_back(renderer->stop_sequences().tokens.front());
-    std::string said;
-    std::string thought;
-    Message last;
-    std::size_t headers = 0;
-    renderer->parse_response_streaming(response, [&](text::MessageDelta const& delta) {
-        if (std::holds_alternative<text::StreamingHeader>(delta)) ++headers;
-        if (auto const* piece = std::get_if<text::StreamingText>(&delta)) said += piece->text;
-        if (auto const* piece = std::get_if<text::StreamingThinking>(&delta))
-            thought += piece->thinking;
-        if (auto const* whole = std::get_if<Message>(&delta)) last = *whole;
-    });
-    EXPECT_EQ(headers, 1U);
-    EXPECT_EQ(said, "It is 4 😀.");
-    EXPECT_EQ(thought, "two and two");
-    EXPECT_EQ(last, renderer->parse_response(response).message);
+    auto const response = ended(*renderer, "<think>\ntwo and two</think>It is 4 😀.");
+    auto const pieces = streamed(*renderer, response);
+    EXPECT_EQ(pieces.headers, 1U);
+    EXPECT_EQ(pieces.said, "It is 4 😀.");
+    EXPECT_EQ(pieces.thought, "\ntwo and two");
+    EXPECT_EQ(pieces.last, renderer->parse_response(response).message);
+}
+
+TEST_P(EachRenderer, GivesTheThoughtThatItsPromptBegan) {
+    auto const renderer = make_renderer(GetParam());
+    if (!renderer->supports_streaming()) return;
+    auto const messages = short_conversation();
+    auto const prompt = renderer->tokenizer().decode(
+        renderer->build_generation_prompt(std::span{messages}.first(1)));
+    auto const begun = prompt.substr(std::min(prompt.rfind("<think>"), prompt.size()));
+    if (begun != "<think>" && begun != "<think>\n") return;
+    auto const response = ended(*renderer, "two and two</think>It is 4 😀.");
+    auto const pieces = streamed(*renderer, response);
+    EXPECT_EQ(pieces.headers, 1U);
+    EXPECT_EQ(pieces.said, "It is 4 😀.");
+    EXPECT_EQ("<think>" + pieces.thought, begun + "two and two");
+    EXPECT_EQ(get_thinking(pieces.last), "two and two");
+    EXPECT_EQ(pieces.last, renderer->parse_response(response).message);
 }
 
 }  // namespace
