@@ -56,8 +56,8 @@ def check_rest(output):
 
 def make_checkpoint(root):
     """Has the server save something, by what the API says."""
-    def post(path, **body):
-        request = urllib.request.Request(f"{root}/api/v1/{path}", json.dumps(body).encode(),
+    def post(call, /, **body):
+        request = urllib.request.Request(f"{root}/api/v1/{call}", json.dumps(body).encode(),
                                          {"Content-Type": "application/json", "X-API-Key": "tml-local"})
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)

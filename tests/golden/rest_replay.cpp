@@ -369,6 +369,10 @@ KnownRest const& known_rest() {
          [](RestCall& call) {
              return made(call, call.rest.delete_checkpoint(checkpoint_of(call.args)));
          }},
+        {"delete_checkpoint_from_tinker_path",
+         [](RestCall& call) {
+             return made(call, call.rest.delete_checkpoint(checkpoint_of(call.args)));
+         }},
         {"publish_checkpoint_from_tinker_path",
          [](RestCall& call) {
              return made(call, call.rest.publish_checkpoint(checkpoint_of(call.args)));

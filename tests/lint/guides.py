@@ -98,11 +98,12 @@ def problems(compiler, include, root, texts):
     includes = sorted({line for _, text in texts for line in text.split("\n") if line.startswith("#include")})
     source = PRELUDE + "\n".join(includes) + NAMES
     source += "".join(program(number, place, text) for number, (place, text) in enumerate(texts))
+    all_errors = ["-ferror-limit=0"] if "clang" in Path(compiler).name else []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "guides.cpp"
         file.write_text(source, encoding="utf-8")
         result = subprocess.run(
-            [compiler, "-std=c++20", "-fsyntax-only", "-w", "-fmax-errors=0", f"-I{root / 'include'}", f"-I{include}", str(file)],
+            [compiler, "-std=c++20", "-fsyntax-only", "-w", *all_errors, f"-I{root / 'include'}", f"-I{include}", str(file)],
             capture_output=True, text=True)
     return result.stderr if result.returncode != 0 else ""
 

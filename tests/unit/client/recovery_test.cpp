@@ -63,17 +63,18 @@ protected:
     Reply run_reply(SentRequest const& request) {
         auto const id = request.path.substr(runs_path.size());
         if (runs_fail) return json_reply(R"({"detail":"no such run"})", 404);
-        auto const last =
-            without_checkpoint
-                ? std::string{"null"}
-                : R"({"checkpoint_id":"weights/last","checkpoint_type":"training","time":"t",)"
-                  R"("tinker_path":"tinker://)" +
-                      id + R"(/weights/last"})";
+        auto const last = without_checkpoint
+                              ? std::string{"null"}
+                              : R"({"checkpoint_id":"weights/last","checkpoint_type":"training",)"
+                                R"("time":"2026-01-31T00:00:00Z",)"
+                                R"("tinker_path":"tinker://)" +
+                                    id + R"(/weights/last"})";
         return json_reply(R"({"training_run_id":")" + id +
                           R"(","base_model":"org/tiny","model_owner":"o","is_lora":true,)"
                           R"("corrupted":)" +
                           (corrupted.contains(id) ? "true" : "false") +
-                          R"(,"last_request_time":"t","last_checkpoint":)" + last + "}");
+                          R"(,"last_request_time":"2026-01-31T00:00:00Z","last_checkpoint":)" +
+                          last + "}");
     }
     ServiceClient& service() {
         if (!service_) service_.emplace(options);
