@@ -159,6 +159,19 @@ struct DownloadCall::File {
     /// Pieces that are being fetched.
     std::vector<std::size_t> fetched{};
     [[nodiscard]] bool idle() const noexcept { return !probing && fetched.empty(); }
+    /// Whether there is something to ask for now.
+    [[nodiscard]] bool wants() const {
+        if (done || outdated || probing) return false;
+        return !part->begun() || next_piece();
+    }
+    /// The first piece that is neither there nor being fetched.
+    [[nodiscard]] std::optional<std::size_t> next_piece() const {
+        for (std::size_t i = 0; i < part->pieces(); ++i) {
+            bool const under_way = std::ranges::find(fetched, i) != fetched.end();
+            if (!under_way && !part->has(i)) return i;
+        }
+        return std::nullopt;
+    }
 };
 
 struct DownloadCall::Stream {
@@ -181,7 +194,7 @@ struct DownloadCall::Stream {
     [[nodiscard]] Ended end(Result<HttpResponse> const& outcome);
     [[nodiscard]] Ended end_part(HttpResponse const& response);
     [[nodiscard]] Result<void> keep(ContentRange const& range, std::string validator);
-    [[nodiscard]] Error too_large(File const& file) const;
+    [[nodiscard]] Error too_large() const;
 };
 
 struct DownloadCall::Ended {
@@ -197,7 +210,7 @@ void DownloadCall::Stream::take(std::span<char const> data) {
     if (wanted && status == 206 && received + size > *wanted) {
         bad_answer("the server sent more than was asked for").raise();
     }
-    if (offset + received > work->options.most_bytes - size) too_large(*file).raise();
+    if (offset + received > work->options.most_bytes - size) too_large().raise();
     if (auto wrote = file->part->write(data, offset + received); !wrote) wrote.error().raise();
     received += size;
     work->there += size;
@@ -256,8 +269,8 @@ DownloadCall::Ended DownloadCall::Stream::end_part(HttpResponse const& response)
     return {.how = How::part};
 }
 
-Error DownloadCall::Stream::too_large(File const& file) const {
-    return bad_answer("the file " + file.name + " is larger than DownloadOptions::most_bytes, " +
+Error DownloadCall::Stream::too_large() const {
+    return bad_answer("the file " + file->name + " is larger than DownloadOptions::most_bytes, " +
                       std::to_string(work->options.most_bytes));
 }
 
@@ -265,7 +278,7 @@ Result<void> DownloadCall::Stream::keep(ContentRange const& range, std::string v
     auto const most = std::min(work->options.most_bytes / work->options.piece_bytes + 1,
                                static_cast<std::int64_t>(files::PartFile::most_pieces));
     if (range.total > work->options.most_bytes || range.total / work->options.piece_bytes >= most) {
-        return too_large(*file);
+        return too_large();
     }
     auto begun = file->part->begin({.bytes = range.total, .validator = std::move(validator)},
                                    work->options.piece_bytes);
@@ -373,7 +386,8 @@ bool DownloadCall::links_expire() const {
 void DownloadCall::pump() {
     if (!under_way() || asking_ || finishing_) return;
     waits_for_.clear();
-    if (links_expire()) return ask_for_links();
+    auto const wants = [](std::shared_ptr<File> const& file) { return file->wants(); };
+    if (links_expire() && std::ranges::any_of(files_, wants)) return ask_for_links();
     for (auto const& file : files_) {
         while (streams_.size() < static_cast<std::size_t>(order_.options.streams)) {
             if (!start_next(*file)) break;
@@ -391,11 +405,9 @@ bool DownloadCall::start_next(File& file) {
         start(file, std::nullopt);
         return true;
     }
-    for (std::size_t i = 0; i < file.part->pieces(); ++i) {
-        bool const under_way = std::ranges::find(file.fetched, i) != file.fetched.end();
-        if (under_way || file.part->has(i)) continue;
-        file.fetched.push_back(i);
-        start(file, i);
+    if (auto const piece = file.next_piece()) {
+        file.fetched.push_back(*piece);
+        start(file, *piece);
         return true;
     }
     file.done = file.fetched.empty();

@@ -23,7 +23,7 @@ text::LocalMoment moment() {
     return local_days{year{2026} / May / 28} + 20h + 30min + 5s + 0us;
 }
 
-text::RenderedChat rendered(std::string_view source) {
+text::RenderedChat rendered_snippet(std::string_view source) {
     text::ChatClock const clock{moment};
     return text::ChatTemplate::from_source(source).render(
         {.messages = "[]", .variables = variables, .clock = &clock});
@@ -33,7 +33,7 @@ void expect_same(json::object const& expected) {
     std::string const source{expected.at("template").as_string()};
     SCOPED_TRACE(source);
     try {
-        auto const made = rendered(source);
+        auto const made = rendered_snippet(source);
         ASSERT_TRUE(expected.contains("text")) << "should fail: " << expected.at("error");
         EXPECT_EQ(made.text, std::string_view{expected.at("text").as_string()});
         json::array ranges;
