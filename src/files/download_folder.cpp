@@ -63,7 +63,7 @@ std::optional<std::int64_t> number_in(std::string_view text) {
 }
 
 std::size_t piece_count(std::int64_t bytes, std::int64_t piece_bytes) {
-    return static_cast<std::size_t>((bytes + piece_bytes - 1) / piece_bytes);
+    return static_cast<std::size_t>(bytes / piece_bytes + (bytes % piece_bytes == 0 ? 0 : 1));
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ void PartFile::read_journal() {
     if (!piece_bytes || *name != name_ || validator->empty()) return;
     auto const size = number_in(*bytes);
     auto const each = number_in(*piece_bytes);
-    if (!size || !each || *each == 0 || piece_count(*size, *each) > (std::size_t{1} << 32U)) return;
+    if (!size || !each || *each == 0 || piece_count(*size, *each) > PartFile::most_pieces) return;
     struct stat status {};
     if (::fstat(data_.get(), &status) != 0) return;
     mark_ = {.bytes = *size, .validator = std::string{*validator}};

@@ -28,6 +28,8 @@ struct FileMark {
 /// a process had written when it ended need not be fetched again. Writing is for any thread.
 class PartFile {
 public:
+    static constexpr std::size_t most_pieces = std::size_t{1} << 24U;
+
     PartFile(Descriptor data, Descriptor journal, std::filesystem::path path, std::string name);
 
     [[nodiscard]] std::filesystem::path const& path() const noexcept { return path_; }

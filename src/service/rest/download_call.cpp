@@ -181,6 +181,7 @@ struct DownloadCall::Stream {
     [[nodiscard]] Ended end(Result<HttpResponse> const& outcome);
     [[nodiscard]] Ended end_part(HttpResponse const& response);
     [[nodiscard]] Result<void> keep(ContentRange const& range, std::string validator);
+    [[nodiscard]] Error too_large(File const& file) const;
 };
 
 struct DownloadCall::Ended {
@@ -196,6 +197,7 @@ void DownloadCall::Stream::take(std::span<char const> data) {
     if (wanted && status == 206 && received + size > *wanted) {
         bad_answer("the server sent more than was asked for").raise();
     }
+    if (offset + received > work->options.most_bytes - size) too_large(*file).raise();
     if (auto wrote = file->part->write(data, offset + received); !wrote) wrote.error().raise();
     received += size;
     work->there += size;
@@ -254,7 +256,17 @@ DownloadCall::Ended DownloadCall::Stream::end_part(HttpResponse const& response)
     return {.how = How::part};
 }
 
+Error DownloadCall::Stream::too_large(File const& file) const {
+    return bad_answer("the file " + file.name + " is larger than DownloadOptions::most_bytes, " +
+                      std::to_string(work->options.most_bytes));
+}
+
 Result<void> DownloadCall::Stream::keep(ContentRange const& range, std::string validator) {
+    auto const most = std::min(work->options.most_bytes / work->options.piece_bytes + 1,
+                               static_cast<std::int64_t>(files::PartFile::most_pieces));
+    if (range.total > work->options.most_bytes || range.total / work->options.piece_bytes >= most) {
+        return too_large(*file);
+    }
     auto begun = file->part->begin({.bytes = range.total, .validator = std::move(validator)},
                                    work->options.piece_bytes);
     return begun ? file->part->finish_piece(0) : begun;

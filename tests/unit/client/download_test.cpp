@@ -78,13 +78,14 @@ protected:
     }
 
     std::optional<Reply> answer(SentRequest const& request) {
+        bool const of_service = !request.url.starts_with("https://files.test/");
         if (request.path.ends_with("/external_weights_urls")) return links();
-        if (request.path.ends_with("/archive")) {
+        if (of_service && request.path.ends_with("/archive")) {
             return json_reply(R"({"url":"https://files.test/archive?key=)" +
                               std::to_string(++links_given) + R"(","expires":")" + expiry() +
                               "\"}");
         }
-        if (!request.url.starts_with("https://files.test/")) return std::nullopt;
+        if (of_service) return std::nullopt;
         asked.push_back(request);
         if (on_file) {
             if (auto reply = on_file(request)) return reply;
@@ -336,6 +337,20 @@ TEST_F(Download, WritesNothingUnderNamesThatLeadElsewhere) {  // R-REST-12
     files.clear();
     EXPECT_THAT(fetch().error().what(), HasSubstr("names no files"));
     EXPECT_THAT(listing(), IsEmpty());
+}
+
+TEST_F(Download, RefusesAFileThatIsTooLarge) {  // R-CLI-11
+    files["a"].content = noise(2 * piece, 11);
+    for (bool const by_parts : {true, false}) {
+        files["a"].by_parts = by_parts;
+        options.most_bytes = 2 * piece - 1;
+        auto const refused = fetch();
+        ASSERT_FALSE(refused);
+        EXPECT_THAT(refused.error().what(), HasSubstr("most_bytes"));
+        options.most_bytes = 2 * piece;
+        ASSERT_TRUE(fetch());
+        std::filesystem::remove_all(root / "target");
+    }
 }
 
 TEST_F(Download, ReplacesNothing) {  // R-CLI-10

@@ -98,8 +98,6 @@ TEST_F(ExtractionTest, ReadsLongNamesOfBothKinds) {  // R-CLI-10
 }
 
 TEST_F(ExtractionTest, RefusesNamesThatLeadElsewhere) {  // R-CLI-11
-    put(root / "precious", "mine");
-    std::filesystem::remove(root / "precious");
     for (std::string const name :
          {"../out", "a/../../out", "/tmp/tinkxx-out", "a//b", "a/./b", "..", "a/..", "a\nb"}) {
         expect_refused(tar_entry("good", "g") + tar_entry(name, "x") + tar_end(), "has the name");

