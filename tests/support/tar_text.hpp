@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -14,23 +13,24 @@ inline std::string tar_entry(std::string const& name, std::string const& content
                              std::string const& link = {}, std::int64_t bytes = -1) {
     std::string block(512, '\0');
     std::memcpy(block.data(), name.data(), std::min<std::size_t>(name.size(), 100));
-    auto const put = [&block](std::size_t at, char const* format, std::uint64_t value) {
-        char text[16];
-        std::snprintf(text, sizeof text, format, static_cast<unsigned long long>(value));
-        std::memcpy(block.data() + at, text, std::strlen(text));
+    // In octal, of so many digits.
+    auto const put = [&block](std::size_t at, std::size_t digits, std::uint64_t value) {
+        for (auto i = digits; i > 0; --i, value >>= 3U) {
+            block[at + i - 1] = static_cast<char>('0' + (value & 7U));
+        }
     };
-    put(100, "%07llo", 0644);
-    put(108, "%07llo", 0);
-    put(116, "%07llo", 0);
-    put(124, "%011llo", bytes < 0 ? content.size() : static_cast<std::uint64_t>(bytes));
-    put(136, "%011llo", 1'700'000'000);
+    put(100, 7, 0644);
+    put(108, 7, 0);
+    put(116, 7, 0);
+    put(124, 11, bytes < 0 ? content.size() : static_cast<std::uint64_t>(bytes));
+    put(136, 11, 1'700'000'000);
     block[156] = type;
     std::memcpy(block.data() + 157, link.data(), std::min<std::size_t>(link.size(), 100));
     std::memcpy(block.data() + 257, "ustar\00000", 8);
     std::memset(block.data() + 148, ' ', 8);
     std::uint64_t sum = 0;
     for (auto const c : block) sum += static_cast<unsigned char>(c);
-    put(148, "%06llo", sum);
+    put(148, 6, sum);
     block[154] = '\0';
     std::string padded = content;
     padded.resize((content.size() + 511) / 512 * 512);
