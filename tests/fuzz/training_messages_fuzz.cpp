@@ -1,6 +1,6 @@
 // The answers of a server to the requests of training that are small.
+#include "wire/rest/training_runs.hpp"
 #include "wire/training/training.hpp"
-#include "wire/training/training_run.hpp"
 
 #include <cstddef>
 #include <cstdint>
