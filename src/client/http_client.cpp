@@ -33,12 +33,16 @@ public:
                                                             .endpoint = config->endpoint.key(),
                                                             .credentials = credentials});
         }
-        context_ = make_context(std::make_unique<service::HttpContext>(
-            config, runtime_.core(), std::move(transport),
-            std::make_shared<service::FixedCredential>(credentials.api_key)));
+        auto const book = std::make_shared<std::unique_ptr<service::CallBook>>();
+        context_ =
+            make_context(std::make_unique<service::HttpContext>(
+                             config, runtime_.core(), std::move(transport),
+                             std::make_shared<service::FixedCredential>(credentials.api_key)),
+                         book);
         context_->speak_for_calls();
-        book_ = make_book(std::make_unique<service::CallBook>(*context_, *config,
-                                                              std::make_shared<std::uint64_t>()));
+        *book = std::make_unique<service::CallBook>(*context_, *config,
+                                                    std::make_shared<std::uint64_t>());
+        book_ = {context_, book->get()};
     }
 
     template <class Operation, class... Args>
@@ -92,34 +96,26 @@ public:
 private:
     /// Calls hold the context, and by that the runtime, until they are over. It belongs to the loop
     /// and goes there, whoever lets go of it last.
+    /// So does the book of its calls, which ends before it.
     [[nodiscard]] std::shared_ptr<service::HttpContext> make_context(
-        std::unique_ptr<service::HttpContext> made) const {
+        std::unique_ptr<service::HttpContext> made,
+        std::shared_ptr<std::unique_ptr<service::CallBook>> book) const {
         auto const& core = runtime_.core();
         // Without threads nobody would be left to run the calls that keep the runtime.
         auto kept = core->zero_thread() ? std::nullopt : std::optional{runtime_};
-        return {
-            made.release(),
-            [core = core, kept = std::move(kept)](service::HttpContext* last) mutable {
-                std::unique_ptr<service::HttpContext> owned{last};
-                auto const on = std::move(core);
-                auto own = std::exchange(kept, std::nullopt);
-                if (!service::reaches_loop(*on)) return;
-                on->scheduler().post([owned = std::move(owned), own = std::move(own)]() mutable {
-                    owned.reset();
-                    own.reset();
-                });
-            }};
-    }
-
-    /// As the context, which it needs, it belongs to the loop.
-    [[nodiscard]] std::shared_ptr<service::CallBook> make_book(
-        std::unique_ptr<service::CallBook> made) const {
-        return {made.release(), [context = context_](service::CallBook* last) mutable {
-                    std::unique_ptr<service::CallBook> owned{last};
-                    auto const kept = std::move(context);
-                    if (!service::reaches_loop(kept->runtime())) return owned.reset();
-                    kept->scheduler().post(
-                        [kept, owned = std::move(owned)]() mutable { owned.reset(); });
+        return {made.release(), [core = core, kept = std::move(kept),
+                                 book = std::move(book)](service::HttpContext* last) mutable {
+                    std::unique_ptr<service::HttpContext> owned{last};
+                    auto const on = std::move(core);
+                    auto own = std::exchange(kept, std::nullopt);
+                    auto its_book = std::move(*book);
+                    if (!service::reaches_loop(*on)) return;
+                    on->scheduler().post([owned = std::move(owned), own = std::move(own),
+                                          its_book = std::move(its_book)]() mutable {
+                        its_book.reset();
+                        owned.reset();
+                        own.reset();
+                    });
                 }};
     }
 
