@@ -55,9 +55,11 @@ void Server::stop(std::chrono::nanoseconds limit) const {
     wait_on_loop(*on, "local server: stop", limit, [on, core = shared_->core, limit](Task done) {
         // Where the lines of a listener are written, behind the last of them.
         auto const told = std::make_shared<Task>(std::move(done));
-        core->stop(limit, [on, told] {
-            on->run_callback([told] { (*told)(); },
-                             [told](Error const& /*nobody runs it*/) { (*told)(); });
+        core->stop(limit, [weak = std::weak_ptr{on}, told] {
+            auto const alive = weak.lock();
+            if (!alive) return (*told)();
+            alive->run_callback([told] { (*told)(); },
+                                [told](Error const& /*nobody runs it*/) { (*told)(); });
         });
     });
 }
