@@ -118,7 +118,8 @@ public:
     }
 
     [[nodiscard]] std::vector<std::string> const& answers() const noexcept { return answers_; }
-    /// The first bad line; the number of lines if there is none. Once all have worked.
+    /// The first line that is wrong; the number of lines if none is. Valid once all workers are
+    /// done.
     [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
     [[nodiscard]] std::string const& reason() const noexcept { return reason_; }
 

@@ -3,7 +3,7 @@
 
 #include "support/fake_hub.hpp"
 #include "support/http_server.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/text_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace tinkxx::text {
 namespace {
 
-using test::TemporaryFolder;
+using test::TextFolder;
 
 class HttpHubTest : public ::testing::Test {
 protected:
@@ -57,7 +57,7 @@ protected:
         }
         return react(fake_, request);
     }};
-    TemporaryFolder cache_{};
+    TextFolder cache_{};
 };
 
 TEST_F(HttpHubTest, FetchesOverHttpAndKeepsSecretsFromOtherHosts) {

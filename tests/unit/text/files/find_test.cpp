@@ -1,7 +1,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/text/load.hpp>
 
-#include "support/temporary_folder.hpp"
+#include "support/text_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace tinkxx::text {
 namespace {
 
-using test::TemporaryFolder;
+using test::TextFolder;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -42,7 +42,7 @@ TEST(HubCacheFolder, IsWhereTheEnvironmentSays) {
 }
 
 TEST(FindTokenizer, FollowsTheReferenceOfTheCache) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     folder.write("models--org--model/refs/main", commit);
     folder.write("models--org--model/snapshots/" + commit + "/tokenizer.json", "{}");
     folder.write("models--org--model/snapshots/" + pinned + "/tokenizer.json", "{}");
@@ -54,8 +54,8 @@ TEST(FindTokenizer, FollowsTheReferenceOfTheCache) {
 }
 
 TEST(FindTokenizer, LooksInFoldersOfModelsFirst) {
-    TemporaryFolder const cache;
-    TemporaryFolder const models;
+    TextFolder const cache;
+    TextFolder const models;
     cache.write("models--org--model/refs/main", commit);
     cache.write("models--org--model/snapshots/" + commit + "/tokenizer.json", "{}");
     TokenizerPlaces const places{.folders = {models.path()}, .cache = cache.path()};
@@ -69,7 +69,7 @@ TEST(FindTokenizer, LooksInFoldersOfModelsFirst) {
 }
 
 TEST(FindTokenizer, MapsModelsAsTheServiceDoes) {  // R-TRAIN-90
-    TemporaryFolder const folder;
+    TextFolder const folder;
     auto const repository =
         std::string{"models--thinkingmachineslabinc--meta-llama-3-instruct-tokenizer"};
     folder.write(repository + "/refs/main", commit);
@@ -103,7 +103,7 @@ TEST(FindTokenizer, TakesWhatTheUsersTableSays) {  // R-TRAIN-90
 }
 
 TEST(FindTokenizer, NamesTheFileAndEveryPlaceWhereItIsNot) {  // R-TRAIN-90
-    TemporaryFolder const folder;
+    TextFolder const folder;
     folder.write("models--org--model/refs/main", commit);
     TokenizerPlaces const places{.folders = {"/models"}, .cache = folder.path()};
     EXPECT_THAT(
@@ -134,7 +134,7 @@ TEST(FindTokenizer, RefusesNamesThatLeaveTheCache) {
 }
 
 TEST(FindTokenizer, AsksForADownloadLast) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     std::vector<TokenizerId> asked;
     TokenizerPlaces places{.cache = folder.path()};
     places.download = [&](TokenizerId const& id) {
@@ -150,7 +150,7 @@ TEST(FindTokenizer, AsksForADownloadLast) {
 }
 
 TEST(TokenizerLoader, LoadsForTokenizers) {  // R-TRAIN-90
-    TemporaryFolder const folder;
+    TextFolder const folder;
     auto const file = folder.write("own.json", R"({"model": {"type": "WordLevel", "unk_token": "?",
         "vocab": {"?": 0, "hi": 1}}, "added_tokens": []})");
     TokenizerPlaces places{.cache = "/none"};

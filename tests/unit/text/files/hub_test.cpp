@@ -2,7 +2,7 @@
 #include <tinkxx/text/hub.hpp>
 
 #include "support/fake_hub.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/text_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::FakeHub;
-using test::TemporaryFolder;
+using test::TextFolder;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
@@ -102,7 +102,7 @@ protected:
     std::string large_text_{};
     FakeHub fake_{};
     std::shared_ptr<FakeConnection> connection_{std::make_shared<FakeConnection>(fake_)};
-    TemporaryFolder cache_{};
+    TextFolder cache_{};
     HubOptions options_{};
     std::map<std::string, std::string> variables_{};
 };
@@ -206,7 +206,7 @@ TEST_F(TokenizerHubTest, SendsNoTokenInTheClear) {
 }
 
 TEST_F(TokenizerHubTest, ReadsTheTokenWhereOtherProgramsKeepIt) {
-    TemporaryFolder const home;
+    TextFolder const home;
     home.write(".cache/huggingface/token", "hf_stored\n");
     variables_["HOME"] = home.path().string();
     (void)fetch();

@@ -1,7 +1,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/text/load.hpp>
 
-#include "support/temporary_folder.hpp"
+#include "support/text_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace tinkxx::text {
 namespace {
 
-using test::TemporaryFolder;
+using test::TextFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -19,7 +19,7 @@ using ::testing::UnorderedElementsAre;
 constexpr std::string_view sentencepiece = "\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02";
 
 TEST(TokenizerFiles, AreTheJsonAndWhatLiesBesideIt) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     auto const json = folder.write("tokenizer.json", "{}");
     auto const config = folder.write("tokenizer_config.json", "{}");
     auto const map = folder.write("special_tokens_map.json", "{}");
@@ -35,7 +35,7 @@ TEST(TokenizerFiles, AreTheJsonAndWhatLiesBesideIt) {
 }
 
 TEST(TokenizerFiles, OfAFileWithANameOfItsOwnAreThatFileAlone) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     auto const json = folder.write("gpt2.json", "\xef\xbb\xbf \n{}");
     folder.write("tokenizer_config.json", "{}");
     EXPECT_EQ(find_tokenizer_files(json), TokenizerFiles{.tokenizer = json});
@@ -43,7 +43,7 @@ TEST(TokenizerFiles, OfAFileWithANameOfItsOwnAreThatFileAlone) {
 
 TEST(TokenizerFiles, CanBeRanksOfTiktoken) {
     for (auto const* name : {"tiktoken.model", "o200k_base.tiktoken", "tokenizer.model"}) {
-        TemporaryFolder const folder;
+        TextFolder const folder;
         auto const ranks = folder.write(name, "IQ== 0\nIg== 1\n");
         auto const found = find_tokenizer_files(folder.path());
         EXPECT_EQ(found.tokenizer, ranks);
@@ -52,7 +52,7 @@ TEST(TokenizerFiles, CanBeRanksOfTiktoken) {
 }
 
 TEST(TokenizerFiles, OfASentencePieceModelAreRefusedWithTheWayToMakeAJson) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     folder.write("tokenizer.model", sentencepiece);
     auto const message = ThrowsMessage<ValidationError>(
         AllOf(HasSubstr("SentencePiece"), HasSubstr("save_pretrained('" + folder.path().string())));
@@ -61,7 +61,7 @@ TEST(TokenizerFiles, OfASentencePieceModelAreRefusedWithTheWayToMakeAJson) {
 }
 
 TEST(TokenizerFiles, ThatAreNotThereAreNamed) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     EXPECT_THAT([&] { (void)find_tokenizer_files(folder.path()); },
                 ThrowsMessage<ValidationError>(
                     AllOf(HasSubstr("tokenizer.json"), HasSubstr(folder.path().string()))));
@@ -78,7 +78,7 @@ TEST(TokenizerFiles, ThatAreNotThereAreNamed) {
 }
 
 TEST(TokenizerConfig, TellsNamedTokensAndTheTemplate) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     folder.write("tokenizer.json", "{}");
     folder.write("tokenizer_config.json", R"({
         "bos_token": {"__type": "AddedToken", "content": "<s>"}, "eos_token": "</s>",
@@ -101,7 +101,7 @@ TEST(TokenizerConfig, TellsNamedTokensAndTheTemplate) {
 }
 
 TEST(TokenizerConfig, HasTemplatesWithNames) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     folder.write("tokenizer.json", "{}");
     folder.write("tokenizer_config.json", R"({"chat_template": [
         {"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}]})");
@@ -112,7 +112,7 @@ TEST(TokenizerConfig, HasTemplatesWithNames) {
 }
 
 TEST(TokenizerConfig, TakesTheTemplateOfItsOwnFileFirst) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     folder.write("tokenizer.json", "{}");
     folder.write("tokenizer_config.json", R"({"chat_template": "old"})");
     folder.write("chat_template.jinja", "new\n");
@@ -130,7 +130,7 @@ TEST(TokenizerConfig, ThatIsWrongNamesFileAndMember) {
              {R"({"chat_template": 7})", "chat_template"},
              {R"({"chat_template": [{"name": "x"}]})", "chat_template"},
              {R"({"added_tokens_decoder": {"x": {"content": "a"}}})", "added_tokens_decoder"}}) {
-        TemporaryFolder const folder;
+        TextFolder const folder;
         folder.write("tokenizer.json", "{}");
         folder.write("tokenizer_config.json", text);
         EXPECT_THAT([&] { (void)read_tokenizer_config(find_tokenizer_files(folder.path())); },
@@ -154,7 +154,7 @@ std::string ranks_of_bytes() {
 }
 
 TEST(LoadTokenizer, TakesAPatternForRanksThatNobodyKnows) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     auto const file = folder.write("own.tiktoken", ranks_of_bytes() + "YWI= 256\n");
     EXPECT_THAT(
         [&] { (void)load_tokenizer(file); },
@@ -165,7 +165,7 @@ TEST(LoadTokenizer, TakesAPatternForRanksThatNobodyKnows) {
 }
 
 TEST(LoadTokenizer, NamesTheSpecialTokensBehindTheRanksOfKimi) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     folder.write("tiktoken.model", ranks_of_bytes());
     folder.write("tokenizer_config.json", R"({"tokenizer_class": "TikTokenTokenizer",
         "bos_token": "[BOS]", "added_tokens_decoder": {"256": {"content": "[BOS]"}}})");
@@ -177,7 +177,7 @@ TEST(LoadTokenizer, NamesTheSpecialTokensBehindTheRanksOfKimi) {
 }
 
 TEST(LoadTokenizer, KnowsWhatTheNamesOfFilesTell) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     auto const file = folder.write("cl100k_base.tiktoken", ranks_of_bytes());
     auto const tokenizer = load_tokenizer(file).tokenizer;
     EXPECT_EQ(tokenizer.id_of("<|endofprompt|>"), 100276);
@@ -185,7 +185,7 @@ TEST(LoadTokenizer, KnowsWhatTheNamesOfFilesTell) {
 }
 
 TEST(LoadTokenizer, ReadsTheTokenizerModelOfLlama3) {
-    TemporaryFolder const folder;
+    TextFolder const folder;
     folder.write("tokenizer.model", ranks_of_bytes());
     auto const tokenizer = load_tokenizer(folder.path()).tokenizer;
     EXPECT_EQ(tokenizer.id_of("<|begin_of_text|>"), 256);

@@ -10,18 +10,18 @@
 namespace tinkxx::test {
 
 /// A folder that is gone with everything in it at the end.
-class TemporaryFolder {
+class TextFolder {
 public:
-    TemporaryFolder() {
+    TextFolder() {
         auto pattern = (std::filesystem::temp_directory_path() / "tinkxx-text-XXXXXX").string();
         path_ = ::mkdtemp(pattern.data());
     }
-    ~TemporaryFolder() {
+    ~TextFolder() {
         std::error_code ignored;
         std::filesystem::remove_all(path_, ignored);
     }
-    TemporaryFolder(TemporaryFolder const&) = delete;
-    TemporaryFolder& operator=(TemporaryFolder const&) = delete;
+    TextFolder(TextFolder const&) = delete;
+    TextFolder& operator=(TextFolder const&) = delete;
 
     [[nodiscard]] std::filesystem::path const& path() const noexcept { return path_; }
 
