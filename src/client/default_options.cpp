@@ -45,66 +45,43 @@ ClientOptions with_defaults(ClientOptions options) {
 }
 
 ClientOptions merged(ClientOptions options, ClientOptions const& defaults) {
-    ClientOptions const untouched;
-    auto const unless_changed = [&](auto member) {
-        if (options.*member == untouched.*member) options.*member = defaults.*member;
+    using Options = ClientOptions;
+    Options const untouched;
+    auto const take_if = [&](auto const& is_left, auto... members) {
+        auto const take = [&](auto m) {
+            if (is_left(m)) options.*m = defaults.*m;
+        };
+        (take(members), ...);
     };
-    auto const unless_empty = [&](auto member) {
-        if ((options.*member).empty()) options.*member = defaults.*member;
+    auto const unless_changed = [&](auto... members) {
+        take_if([&](auto m) { return options.*m == untouched.*m; }, members...);
     };
-    auto const unless_set = [&](auto member) {
-        if (!(options.*member)) options.*member = defaults.*member;
+    auto const unless_empty = [&](auto... members) {
+        take_if([&](auto m) { return (options.*m).empty(); }, members...);
     };
-    unless_empty(&ClientOptions::base_url);
-    unless_empty(&ClientOptions::api_key);
-    unless_changed(&ClientOptions::timeouts);
-    unless_changed(&ClientOptions::max_retries);
-    unless_empty(&ClientOptions::default_headers);
-    unless_empty(&ClientOptions::default_query);
-    unless_empty(&ClientOptions::proxy);
-    unless_empty(&ClientOptions::proxy_headers);
-    unless_empty(&ClientOptions::no_proxy);
-    unless_set(&ClientOptions::dump_headers);
-    unless_set(&ClientOptions::otel_propagate);
-    unless_set(&ClientOptions::trace_propagator);
-    unless_empty(&ClientOptions::observers);
-    unless_empty(&ClientOptions::metadata);
-    unless_set(&ClientOptions::log);
-    unless_set(&ClientOptions::log_level);
-    unless_empty(&ClientOptions::sdk_version);
-    unless_changed(&ClientOptions::net);
-    unless_set(&ClientOptions::tokenizers);
-    unless_set(&ClientOptions::transport);
-    unless_set(&ClientOptions::runtime);
-    unless_empty(&ClientOptions::user_metadata);
-    unless_empty(&ClientOptions::tags);
-    unless_empty(&ClientOptions::project_id);
-    unless_empty(&ClientOptions::display_name);
-    unless_empty(&ClientOptions::feature_gates);
-    unless_set(&ClientOptions::telemetry);
-    unless_empty(&ClientOptions::credential_cmd);
-    unless_empty(&ClientOptions::credentials_file);
-    unless_changed(&ClientOptions::subprocess_sampling);
+    auto const unless_set = [&](auto... members) {
+        take_if([&](auto m) { return !(options.*m); }, members...);
+    };
+    unless_empty(&Options::base_url, &Options::api_key, &Options::default_headers,
+                 &Options::default_query, &Options::proxy, &Options::proxy_headers,
+                 &Options::no_proxy, &Options::observers, &Options::metadata, &Options::sdk_version,
+                 &Options::user_metadata, &Options::tags, &Options::project_id,
+                 &Options::display_name, &Options::feature_gates, &Options::credential_cmd,
+                 &Options::credentials_file, &Options::cloudflare_access_id,
+                 &Options::cloudflare_access_secret);
+    unless_changed(&Options::timeouts, &Options::max_retries, &Options::net,
+                   &Options::subprocess_sampling, &Options::dispatch, &Options::chunks,
+                   &Options::deadline, &Options::max_pending, &Options::when_full,
+                   &Options::report_pending, &Options::warn_of_stalls, &Options::intervals,
+                   &Options::check_data);
+    unless_set(&Options::dump_headers, &Options::otel_propagate, &Options::trace_propagator,
+               &Options::log, &Options::log_level, &Options::tokenizers, &Options::transport,
+               &Options::runtime, &Options::telemetry, &Options::poll_error_limit,
+               &Options::completion_poll, &Options::join_sampling_session, &Options::download_bytes,
+               &Options::submit_encoding, &Options::repeat_steps);
     if (std::holds_alternative<NoPollBackoff>(options.poll_backoff)) {
         options.poll_backoff = defaults.poll_backoff;
     }
-    unless_set(&ClientOptions::poll_error_limit);
-    unless_empty(&ClientOptions::cloudflare_access_id);
-    unless_empty(&ClientOptions::cloudflare_access_secret);
-    unless_set(&ClientOptions::completion_poll);
-    unless_set(&ClientOptions::join_sampling_session);
-    unless_changed(&ClientOptions::dispatch);
-    unless_set(&ClientOptions::download_bytes);
-    unless_changed(&ClientOptions::chunks);
-    unless_changed(&ClientOptions::deadline);
-    unless_changed(&ClientOptions::max_pending);
-    unless_changed(&ClientOptions::when_full);
-    unless_changed(&ClientOptions::report_pending);
-    unless_changed(&ClientOptions::warn_of_stalls);
-    unless_changed(&ClientOptions::intervals);
-    unless_set(&ClientOptions::submit_encoding);
-    unless_set(&ClientOptions::repeat_steps);
-    unless_changed(&ClientOptions::check_data);
     return options;
 }
 
