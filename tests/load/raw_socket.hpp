@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/sockets.hpp"
+#include "support/sockets/sockets.hpp"
 
 #include <chrono>
 #include <cstddef>

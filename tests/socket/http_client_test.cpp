@@ -1,6 +1,6 @@
 // The public HTTP client over real connections: retries, streams, threads, proxies, cancelling.
 #include "socket/modes.hpp"
-#include "support/connect_proxy.hpp"
+#include "support/servers/connect_proxy.hpp"
 
 #include <tinkxx/error.hpp>
 #include <tinkxx/http_client.hpp>

@@ -1,8 +1,8 @@
 // The listener of the local server over real sockets, on a loop that the test turns itself.
 #include "base/loop/event_loop.hpp"
 #include "local/listen/listener.hpp"
-#include "support/sockets.hpp"
-#include "support/wired_connection.hpp"
+#include "support/memory/wired_connection.hpp"
+#include "support/sockets/sockets.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

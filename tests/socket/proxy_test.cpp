@@ -1,6 +1,6 @@
 // Proxies by CONNECT.  R-EXT-70
 #include "socket/modes.hpp"
-#include "support/connect_proxy.hpp"
+#include "support/servers/connect_proxy.hpp"
 
 #include <tinkxx/error.hpp>
 

@@ -1,4 +1,4 @@
-#include "support/wired_connection.hpp"
+#include "support/memory/wired_connection.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "support/http2_script.hpp"
+#include "support/servers/http2_script.hpp"
 
 #include <stdexcept>
 

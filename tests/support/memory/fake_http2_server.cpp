@@ -1,4 +1,4 @@
-#include "support/fake_http2_server.hpp"
+#include "support/memory/fake_http2_server.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "support/http_driver.hpp"
+#include "support/sockets/http_driver.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "support/sockets.hpp"
+#include "support/sockets/sockets.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/fake_network.hpp"
+#include "support/memory/fake_network.hpp"
 
 #include <nghttp2/nghttp2.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "support/http1_script.hpp"
-#include "support/sockets.hpp"
+#include "support/servers/http1_script.hpp"
+#include "support/sockets/sockets.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "support/http1_script.hpp"
-#include "support/script_server.hpp"
+#include "support/servers/http1_script.hpp"
+#include "support/servers/script_server.hpp"
 
 #include <nghttp2/nghttp2.h>
 

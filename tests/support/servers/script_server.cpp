@@ -1,4 +1,4 @@
-#include "support/script_server.hpp"
+#include "support/servers/script_server.hpp"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

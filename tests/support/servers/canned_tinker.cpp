@@ -1,4 +1,4 @@
-#include "support/canned_tinker.hpp"
+#include "support/servers/canned_tinker.hpp"
 
 #include <bit>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "support/certificates.hpp"
+#include "support/sockets/certificates.hpp"
 
 #include <openssl/asn1.h>
 #include <openssl/evp.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/http_server.hpp"
+#include "support/servers/http_server.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "support/http1_script.hpp"
+#include "support/servers/http1_script.hpp"
 
 #include <zlib.h>
 #include <zstd.h>

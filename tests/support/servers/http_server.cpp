@@ -1,4 +1,4 @@
-#include "support/http_server.hpp"
+#include "support/servers/http_server.hpp"
 
 #include <fcntl.h>
 #include <netinet/in.h>

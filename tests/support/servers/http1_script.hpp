@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/script_server.hpp"
+#include "support/servers/script_server.hpp"
 
 #include <tinkxx/transport.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/certificates.hpp"
+#include "support/sockets/certificates.hpp"
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
-#include "support/processes.hpp"
+#include "support/sockets/processes.hpp"
 
-#include "support/sockets.hpp"
+#include "support/sockets/sockets.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

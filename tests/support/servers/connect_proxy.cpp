@@ -1,4 +1,4 @@
-#include "support/connect_proxy.hpp"
+#include "support/servers/connect_proxy.hpp"
 
 #include <sys/socket.h>
 
