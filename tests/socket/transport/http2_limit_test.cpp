@@ -1,5 +1,5 @@
 // HTTP/2: limits, windows, and peers that are no longer there.
-#include "socket/http2_fixture.hpp"
+#include "socket/transport/http2_fixture.hpp"
 
 #include <gmock/gmock.h>
 

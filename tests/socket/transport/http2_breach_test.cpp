@@ -1,5 +1,5 @@
 // HTTP/2: servers that break the protocol, or stretch it.
-#include "socket/http2_fixture.hpp"
+#include "socket/transport/http2_fixture.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // HTTP/2: answers cut and stalled, servers that leave, refuse and reset.
-#include "socket/http2_fixture.hpp"
+#include "socket/transport/http2_fixture.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
