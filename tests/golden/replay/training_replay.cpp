@@ -1,7 +1,7 @@
-#include "training_replay.hpp"
+#include "golden/replay/training_replay.hpp"
 
-#include "golden.hpp"
-#include "recorded_call.hpp"
+#include "golden/recordings/golden.hpp"
+#include "golden/recordings/recorded_call.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "recording.hpp"
+#include "golden/recordings/recording.hpp"
 
 namespace tinkxx::golden {
 

@@ -1,6 +1,6 @@
-#include "recording.hpp"
+#include "golden/recordings/recording.hpp"
 
-#include "pass_body.hpp"
+#include "golden/recordings/pass_body.hpp"
 #include "wire/json/base64.hpp"
 #include "wire/json/json.hpp"
 

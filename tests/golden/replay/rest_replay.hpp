@@ -2,8 +2,8 @@
 
 #include <tinkxx/service_client.hpp>
 
-#include "recording.hpp"
-#include "stub_service.hpp"
+#include "golden/recordings/recording.hpp"
+#include "golden/replay/stub_service.hpp"
 
 #include <string>
 

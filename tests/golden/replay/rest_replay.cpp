@@ -1,10 +1,10 @@
 // Calls of REST and admin clients as the official SDK names them.
-#include "rest_replay.hpp"
+#include "golden/replay/rest_replay.hpp"
 
 #include <tinkxx/admin_client.hpp>
 #include <tinkxx/rest_client.hpp>
 
-#include "recorded_call.hpp"
+#include "golden/recordings/recorded_call.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "forms.hpp"
+#include "golden/recordings/forms.hpp"
 
 #include <tinkxx/types/datum.hpp>
 

@@ -1,4 +1,4 @@
-#include "pass_body.hpp"
+#include "golden/recordings/pass_body.hpp"
 
 #include <gtest/gtest.h>
 #include <zstd.h>

@@ -1,8 +1,8 @@
 // Every recording of the folder, replayed by the public call that it was made with.
-#include "golden.hpp"
-#include "not_applied.hpp"
-#include "request_replay.hpp"
-#include "response_replay.hpp"
+#include "golden/recordings/golden.hpp"
+#include "golden/recordings/not_applied.hpp"
+#include "golden/replay/request_replay.hpp"
+#include "golden/replay/response_replay.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-#include "expect_sent.hpp"
+#include "golden/replay/expect_sent.hpp"
 
-#include "golden.hpp"
-#include "pass_body.hpp"
-#include "stub_service.hpp"
+#include "golden/recordings/golden.hpp"
+#include "golden/recordings/pass_body.hpp"
+#include "golden/replay/stub_service.hpp"
 #include "wire/json/json.hpp"
 
 #include <gtest/gtest.h>

@@ -2,9 +2,9 @@
 
 #include <tinkxx/service_client.hpp>
 
-#include "expect_sent.hpp"
-#include "forms.hpp"
-#include "stub_service.hpp"
+#include "golden/recordings/forms.hpp"
+#include "golden/replay/expect_sent.hpp"
+#include "golden/replay/stub_service.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "recorded_call.hpp"
+#include "golden/recordings/recorded_call.hpp"
 
-#include "golden.hpp"
+#include "golden/recordings/golden.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "recording.hpp"
+#include "golden/recordings/recording.hpp"
 
 #include <string>
 #include <string_view>

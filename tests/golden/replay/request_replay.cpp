@@ -1,10 +1,10 @@
-#include "request_replay.hpp"
+#include "golden/replay/request_replay.hpp"
 
 #include <tinkxx/service_client.hpp>
 
-#include "golden.hpp"
-#include "recorded_call.hpp"
-#include "stub_service.hpp"
+#include "golden/recordings/golden.hpp"
+#include "golden/recordings/recorded_call.hpp"
+#include "golden/replay/stub_service.hpp"
 #include "wire/json/json.hpp"
 
 #include <gtest/gtest.h>

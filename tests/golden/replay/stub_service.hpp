@@ -5,7 +5,7 @@
 #include <tinkxx/testing/fake_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "recording.hpp"
+#include "golden/recordings/recording.hpp"
 
 #include <chrono>
 #include <deque>

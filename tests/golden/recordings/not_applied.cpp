@@ -1,6 +1,6 @@
-#include "not_applied.hpp"
+#include "golden/recordings/not_applied.hpp"
 
-#include "forms.hpp"
+#include "golden/recordings/forms.hpp"
 
 #include <fnmatch.h>
 

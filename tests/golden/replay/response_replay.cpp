@@ -1,13 +1,13 @@
-#include "response_replay.hpp"
+#include "golden/replay/response_replay.hpp"
 
 #include <tinkxx/service_client.hpp>
 
-#include "expect_sent.hpp"
-#include "forms.hpp"
-#include "golden.hpp"
-#include "rest_replay.hpp"
-#include "stub_service.hpp"
-#include "training_replay.hpp"
+#include "golden/recordings/forms.hpp"
+#include "golden/recordings/golden.hpp"
+#include "golden/replay/expect_sent.hpp"
+#include "golden/replay/rest_replay.hpp"
+#include "golden/replay/stub_service.hpp"
+#include "golden/replay/training_replay.hpp"
 #include "wire/json/json.hpp"
 #include "wire/session/future.hpp"
 #include "wire/session/service_messages.hpp"

@@ -1,8 +1,8 @@
-#include "expect_sent.hpp"
-#include "golden.hpp"
-#include "request_replay.hpp"
+#include "golden/recordings/golden.hpp"
+#include "golden/replay/expect_sent.hpp"
+#include "golden/replay/request_replay.hpp"
+#include "golden/replay/stub_service.hpp"
 #include "service/telemetry/telemetry_reporter.hpp"
-#include "stub_service.hpp"
 
 #include <gtest/gtest.h>
 

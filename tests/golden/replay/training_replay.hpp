@@ -2,7 +2,7 @@
 
 #include <tinkxx/types/training.hpp>
 
-#include "recording.hpp"
+#include "golden/recordings/recording.hpp"
 
 #include <string_view>
 #include <vector>

@@ -1,7 +1,7 @@
-#include "stub_service.hpp"
+#include "golden/replay/stub_service.hpp"
 
-#include "golden.hpp"
-#include "pass_body.hpp"
+#include "golden/recordings/golden.hpp"
+#include "golden/recordings/pass_body.hpp"
 #include "support/logging_runtime.hpp"
 #include "wire/json/base64.hpp"
 #include "wire/server/answers.hpp"
