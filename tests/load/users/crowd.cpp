@@ -1,6 +1,6 @@
-#include "load/crowd.hpp"
+#include "load/users/crowd.hpp"
 
-#include "load/explained.hpp"
+#include "load/users/explained.hpp"
 
 #include <utility>
 

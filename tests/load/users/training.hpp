@@ -2,7 +2,7 @@
 
 #include "load/options.hpp"
 #include "load/problems.hpp"
-#include "load/questions.hpp"
+#include "load/users/questions.hpp"
 
 #include <tinkxx/tinkxx.hpp>
 

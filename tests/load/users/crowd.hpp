@@ -3,7 +3,7 @@
 #include "load/latencies.hpp"
 #include "load/options.hpp"
 #include "load/problems.hpp"
-#include "load/questions.hpp"
+#include "load/users/questions.hpp"
 
 #include <tinkxx/tinkxx.hpp>
 

@@ -1,6 +1,6 @@
-#include "load/probe.hpp"
+#include "load/hostile/probe.hpp"
 
-#include "load/raw_socket.hpp"
+#include "load/hostile/raw_socket.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -2,8 +2,8 @@
 
 #include "load/latencies.hpp"
 #include "load/problems.hpp"
-#include "load/questions.hpp"
-#include "load/training.hpp"
+#include "load/users/questions.hpp"
+#include "load/users/training.hpp"
 
 #include <tinkxx/tinkxx.hpp>
 

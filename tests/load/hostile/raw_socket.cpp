@@ -1,4 +1,4 @@
-#include "load/raw_socket.hpp"
+#include "load/hostile/raw_socket.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "load/questions.hpp"
+#include "load/users/questions.hpp"
 
 #include <tinkxx/local/service_client.hpp>
 #include <tinkxx/local/tiny_model.hpp>

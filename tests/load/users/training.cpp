@@ -1,4 +1,4 @@
-#include "load/training.hpp"
+#include "load/users/training.hpp"
 
 #include <utility>
 

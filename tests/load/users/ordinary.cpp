@@ -1,4 +1,4 @@
-#include "load/ordinary.hpp"
+#include "load/users/ordinary.hpp"
 
 #include <tinkxx/local/service_client.hpp>
 

@@ -1,7 +1,7 @@
-#include "load/attacks.hpp"
+#include "load/hostile/attacks.hpp"
 
-#include "load/questions.hpp"
-#include "load/raw_socket.hpp"
+#include "load/hostile/raw_socket.hpp"
+#include "load/users/questions.hpp"
 
 #include <zstd.h>
 

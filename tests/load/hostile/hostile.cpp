@@ -1,11 +1,11 @@
-#include "load/hostile.hpp"
+#include "load/hostile/hostile.hpp"
 
-#include "load/attacks.hpp"
+#include "load/hostile/attacks.hpp"
+#include "load/hostile/probe.hpp"
 #include "load/memory_watch.hpp"
-#include "load/ordinary.hpp"
-#include "load/probe.hpp"
 #include "load/problems.hpp"
 #include "load/server_process.hpp"
+#include "load/users/ordinary.hpp"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
