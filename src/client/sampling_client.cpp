@@ -1,7 +1,7 @@
 #include <tinkxx/sampling_client.hpp>
 
+#include "client/options/shared_tokenizers.hpp"
 #include "client/sampling_impl.hpp"
-#include "client/shared_tokenizers.hpp"
 #include "service/calls/ready_call.hpp"
 #include "service/calls/request_call.hpp"
 #include "service/calls/sampler_stream_call.hpp"

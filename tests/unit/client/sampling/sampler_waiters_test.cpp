@@ -2,8 +2,8 @@
 // it.
 #include "service/sampling/sampler.hpp"
 
-#include "client/make_core.hpp"
-#include "client/resolved_options.hpp"
+#include "client/options/make_core.hpp"
+#include "client/options/resolved_options.hpp"
 #include "support/fake_tinker.hpp"
 
 #include <gmock/gmock.h>

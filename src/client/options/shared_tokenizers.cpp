@@ -1,4 +1,4 @@
-#include "client/shared_tokenizers.hpp"
+#include "client/options/shared_tokenizers.hpp"
 
 #include <tinkxx/text/load.hpp>
 

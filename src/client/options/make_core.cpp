@@ -1,4 +1,4 @@
-#include "client/make_core.hpp"
+#include "client/options/make_core.hpp"
 
 #include "base/loop/runtime_core.hpp"
 #include "service/session/shadow.hpp"

@@ -1,9 +1,9 @@
 // Who shares connections with whom.
-#include "client/make_core.hpp"
+#include "client/options/make_core.hpp"
 
 #include <tinkxx/error.hpp>
 
-#include "client/resolved_options.hpp"
+#include "client/options/resolved_options.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "client/resolved_options.hpp"
+#include "client/options/resolved_options.hpp"
 
 #include <tinkxx/credentials.hpp>
 #include <tinkxx/redaction.hpp>

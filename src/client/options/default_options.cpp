@@ -1,6 +1,6 @@
 #include "base/common/forever.hpp"
 #include "base/common/fork.hpp"
-#include "client/resolved_options.hpp"
+#include "client/options/resolved_options.hpp"
 
 #include <mutex>
 #include <utility>

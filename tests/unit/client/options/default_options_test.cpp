@@ -2,7 +2,7 @@
 #include <tinkxx/testing/fake_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "client/resolved_options.hpp"
+#include "client/options/resolved_options.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
