@@ -1,8 +1,8 @@
 #pragma once
 
+#include "local/base_models/base_models.hpp"
 #include "local/checkpoints/checkpoints.hpp"
 #include "local/checkpoints/runs.hpp"
-#include "local/core/base_models.hpp"
 #include "local/core/services.hpp"
 #include "local/training/models.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "local/api/pieces.hpp"
+#include "local/base_models/base_models.hpp"
 #include "local/checkpoints/checkpoints.hpp"
-#include "local/core/base_models.hpp"
 #include "local/core/services.hpp"
 #include "local/sampling/weights_cache.hpp"
 #include "local/sessions/sessions.hpp"

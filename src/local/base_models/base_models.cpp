@@ -1,4 +1,4 @@
-#include "local/core/base_models.hpp"
+#include "local/base_models/base_models.hpp"
 
 #include "engine/memory.hpp"
 

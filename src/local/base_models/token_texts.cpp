@@ -1,4 +1,4 @@
-#include "local/core/token_texts.hpp"
+#include "local/base_models/token_texts.hpp"
 
 #include <tinkxx/error.hpp>
 

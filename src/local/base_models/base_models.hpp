@@ -4,8 +4,8 @@
 #include <tinkxx/result.hpp>
 
 #include "engine/model/model.hpp"
+#include "local/base_models/token_texts.hpp"
 #include "local/core/services.hpp"
-#include "local/core/token_texts.hpp"
 #include "local/store/rows.hpp"
 
 #include <cstddef>
