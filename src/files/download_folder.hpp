@@ -2,7 +2,7 @@
 
 #include <tinkxx/result.hpp>
 
-#include "files/descriptor.hpp"
+#include "base/common/descriptor.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -30,7 +30,8 @@ class PartFile {
 public:
     static constexpr std::size_t most_pieces = std::size_t{1} << 24U;
 
-    PartFile(Descriptor data, Descriptor journal, std::filesystem::path path, std::string name);
+    PartFile(base::Descriptor data, base::Descriptor journal, std::filesystem::path path,
+             std::string name);
 
     [[nodiscard]] std::filesystem::path const& path() const noexcept { return path_; }
     /// Whether its size is known, and by that its pieces.
@@ -57,8 +58,8 @@ private:
     void read_journal();
     [[nodiscard]] Result<void> note(std::string_view line);
 
-    Descriptor data_;
-    Descriptor journal_;
+    base::Descriptor data_;
+    base::Descriptor journal_;
     std::filesystem::path path_;
     std::string name_;
     FileMark mark_{};
@@ -91,11 +92,12 @@ public:
     void discard() noexcept;
 
 private:
-    DownloadFolder(std::filesystem::path target, std::filesystem::path folder, Descriptor marker);
+    DownloadFolder(std::filesystem::path target, std::filesystem::path folder,
+                   base::Descriptor marker);
 
     std::filesystem::path const target_;
     std::filesystem::path const folder_;
-    Descriptor marker_;  // locked
+    base::Descriptor marker_;  // locked
 };
 
 }  // namespace tinkxx::files

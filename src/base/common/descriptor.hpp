@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace tinkxx::files {
+namespace tinkxx::base {
 
 /// An open file, closed with its owner.
 class Descriptor {
@@ -21,9 +21,11 @@ public:
 
     [[nodiscard]] int get() const noexcept { return fd_; }
     explicit operator bool() const noexcept { return fd_ >= 0; }
+    /// Gives it away.
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
 
 private:
     int fd_;
 };
 
-}  // namespace tinkxx::files
+}  // namespace tinkxx::base
