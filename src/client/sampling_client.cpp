@@ -8,9 +8,9 @@
 #include "service/http/http_order.hpp"
 #include "service/sampling/sample_call.hpp"
 #include "service/sampling/sampler_handle.hpp"
+#include "wire/rest/sessions.hpp"
 #include "wire/sampling/event_stream.hpp"
 #include "wire/sampling/sample.hpp"
-#include "wire/session/service_messages.hpp"
 
 #include <functional>
 #include <memory>
@@ -295,7 +295,7 @@ Future<std::string> SamplingClient::get_base_model() const {
         },
         service::Repeat::submit_loop,
         [](HttpResponse const& response) -> Result<std::string> {
-            auto answer = wire::decode_sampler(response.body);
+            auto answer = wire::decode_sampler_info(response.body);
             if (!answer) return answer.error();
             return std::move(answer->base_model);
         },

@@ -139,7 +139,7 @@ Result<void> PartFile::restart() {
     return {};
 }
 
-Result<void> PartFile::begin(FileMark mark, std::int64_t piece_bytes) {
+Result<void> PartFile::begin(FileVersion mark, std::int64_t piece_bytes) {
     {
         std::scoped_lock const lock{mutex_};
         mark_ = std::move(mark);

@@ -35,7 +35,7 @@ private:
                                             Fingerprint const& print);
     [[nodiscard]] MaybeRefused begin(wire::server::LoadWeights const& request,
                                      std::string const& request_id);
-    void load_new(NewModel const& place, std::string const& request_id,
+    void load_new(ModelPlace const& place, std::string const& request_id,
                   wire::server::LoadWeights const& request, CheckpointRow const& row);
 
     Uses uses_;

@@ -173,8 +173,9 @@ public:
         served.accept = line(headers, "Accept");
         served.idempotency_key = line(headers, "X-Idempotency-Key");
         served.mark = line(headers, mark_line);
-        auto plain = wire::server::decode_body("simulation", local::Body{request.body}.join(),
-                                               line(headers, "Content-Encoding"), 1U << 30U);
+        auto plain =
+            wire::server::decode_body("simulation", local::RequestBody{request.body}.join(),
+                                      line(headers, "Content-Encoding"), 1U << 30U);
         if (plain) served.body = *std::move(plain);
         host_.watch_.on_asked(served);
         core_->handle(std::move(request), std::move(leaving));

@@ -13,12 +13,12 @@ namespace tinkxx::local {
 
 /// Changes of rows, one after the other: for what reads a row, changes it and writes it back. Loop
 /// thread.
-class Turns {
+class ChangeQueue {
 public:
     /// The right to change rows: the next change begins when the last copy is gone.
     class Turn {
     public:
-        explicit Turn(Turns& turns) : turns_{turns}, alive_{turns.alive_} {}
+        explicit Turn(ChangeQueue& turns) : turns_{turns}, alive_{turns.alive_} {}
         Turn(Turn const&) = delete;
         Turn& operator=(Turn const&) = delete;
         ~Turn() {
@@ -31,16 +31,16 @@ public:
         }
 
     private:
-        Turns& turns_;
+        ChangeQueue& turns_;
         std::shared_ptr<bool> alive_;
     };
     using Held = std::shared_ptr<Turn>;
     using Work = tinkxx::detail::UniqueFunction<MaybeRefused(Ask&, Held)>;
 
-    Turns(Scheduler& scheduler, LogSink const& log) : scheduler_{scheduler}, log_{log} {}
-    ~Turns() { stop(); }
-    Turns(Turns const&) = delete;
-    Turns& operator=(Turns const&) = delete;
+    ChangeQueue(Scheduler& scheduler, LogSink const& log) : scheduler_{scheduler}, log_{log} {}
+    ~ChangeQueue() { stop(); }
+    ChangeQueue(ChangeQueue const&) = delete;
+    ChangeQueue& operator=(ChangeQueue const&) = delete;
 
     /// Calls `work(ask, turn)` when all changes before it are written or have failed; the next one
     /// follows when `turn` is let go of.
