@@ -313,6 +313,7 @@ private:
 };
 
 /// Joins the threads, or, on one of them, lets them end by themselves. `lock` is of the mutex.
+template <class Impl>
 void end_threads(Impl& impl, std::unique_lock<std::mutex>& lock, bool on_own_thread) {
     std::thread io;
     std::thread callback;
@@ -339,6 +340,7 @@ void end_threads(Impl& impl, std::unique_lock<std::mutex>& lock, bool on_own_thr
 }
 
 /// The last turns of a runtime without threads.
+template <class Impl>
 void finish_without_thread(Impl& impl, void const* runtime, std::unique_lock<std::mutex>& lock) {
     while (impl.options.threads == 0 && !impl.ended) {
         if (impl.turning) {

@@ -48,7 +48,7 @@ template <class T>
 /// A recorded result, or a list of results, without the names that Python's classes have.
 [[nodiscard]] value without_types(value recorded);
 
-/// What a request is about where several may be under way at one path: the promise that it asks
+/// What a request is about where several may be under way at one path: the result that it asks
 /// for, or the number of what it submits. Empty for all others.
 [[nodiscard]] std::string subject_of(value const& recorded);
 [[nodiscard]] std::string subject_of(testing::SentRequest const& sent);

@@ -9,7 +9,7 @@
 #include "golden/replay/stub_service.hpp"
 #include "golden/replay/training_replay.hpp"
 #include "wire/json/json.hpp"
-#include "wire/session/future.hpp"
+#include "wire/session/result_answer.hpp"
 #include "wire/session/service_messages.hpp"
 
 #include <gmock/gmock.h>
@@ -69,9 +69,9 @@ bool json_result(value const& recording) {
     return std::ranges::any_of(answers_at(recording, polls), [](value const& answer) {
         if (member<int>(answer, "status") != 200) return false;
         auto const body = body_of(answer);
-        auto const read = wire::classify_future_answer(
+        auto const read = wire::classify_result_answer(
             member<std::string>(answer, "content_type").value_or(""), body);
-        return std::holds_alternative<wire::future_answer::Json>(read);
+        return std::holds_alternative<wire::result_answer::Json>(read);
     });
 }
 

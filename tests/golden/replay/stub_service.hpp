@@ -106,7 +106,7 @@ private:
     std::string session_id_{"11111111-2222-5333-8444-555555555555"};
     boost::json::object flags_{{"use_pyqwest_transport", false}};
     boost::json::object dynamic_{{"refresh_interval_sec", 300}};
-    // By the ids given out: what the promise is of, and its result.
+    // By the ids given out: what the pending result is of, and it.
     std::map<std::string, std::string> promised_{};
     std::map<std::string, testing::Reply> results_{};
     std::map<std::string, std::size_t> lengths_{};  // of answers that are recorded by their length

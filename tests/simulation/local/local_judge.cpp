@@ -77,12 +77,12 @@ int LocalJudge::life_of(std::string const& model_id) const {
 
 void LocalJudge::on_asked(Served const& served) {
     if (served.path.ends_with("/cancel_future")) {
-        promises_[std::string{json_member(served.body, "request_id")}].cancelled = true;
+        results_[std::string{json_member(served.body, "request_id")}].cancelled = true;
     }
     if (!served.path.ends_with("/retrieve_futures")) return;
     auto const asked = wire::server::decode_retrieve_futures(served.body);
     if (!asked) return;
-    for (auto const& id : asked->retrieved_request_ids) promises_[id].acknowledged = true;
+    for (auto const& id : asked->retrieved_request_ids) results_[id].acknowledged = true;
 }
 
 void LocalJudge::on_served(Served const& served) {
@@ -119,17 +119,17 @@ void LocalJudge::on_model(Served const& served, ReadRequest const& read) {
     if (fresh) {
         model.id = id;
         model.creation = {.request = read.request, .served = served, .request_id = request_id};
-        promises_[request_id].step = true;
-        promises_[request_id].life = served.life;
+        results_[request_id].step = true;
+        results_[request_id].life = served.life;
         return;
     }
     ++tally_["server: repeat of a submit"];
     if (model.creation.request_id != request_id) problem("a model was promised twice: " + id);
-    if (promises_[request_id].finished) return;
+    if (results_[request_id].finished) return;
     if (model.creation.served.life != served.life) {
         // Nothing of it was known any more, so it is made anew.
         model.creation.served = served;
-        promises_[request_id].life = served.life;
+        results_[request_id].life = served.life;
     }
 }
 
@@ -164,9 +164,9 @@ void LocalJudge::on_step(Served const& served, ReadRequest const& read) {
     }
     step = {.request = request, .served = served, .request_id = request_id};
     if (at != std::prev(model.steps.end())) ++tally_["server: request after a later one"];
-    auto& promise = promises_[request_id];
-    promise.step = true;
-    promise.life = served.life;
+    auto& pending = results_[request_id];
+    pending.step = true;
+    pending.life = served.life;
     by_mark_[served.mark][request.seq_id] = request_id;
     ++tally_["step: " + std::string{to_string(request.kind)}];
     if (served.content_type.find("protobuf") != std::string::npos) ++tally_["step: protobuf"];
@@ -183,29 +183,29 @@ void LocalJudge::on_sample(Served const& served) {
     at->second = {.served = served,
                   .sampler = asked ? asked->sampling_session_id.value_or("") : "",
                   .seeded = asked && asked->params.seed};
-    auto& promise = promises_[id];
-    promise.life = served.life;
-    promise.durable = true;
+    auto& pending = results_[id];
+    pending.life = served.life;
+    pending.durable = true;
     auto& mine = by_mark_[served.mark];
     mine[static_cast<std::int64_t>(mine.size())] = id;
 }
 
 void LocalJudge::on_clean_stop(int life) {
-    for (auto& [id, promise] : promises_) {
-        if (promise.step && promise.life == life) promise.durable = true;
+    for (auto& [id, pending] : results_) {
+        if (pending.step && pending.life == life) pending.durable = true;
     }
 }
 
 void LocalJudge::on_poll(Served const& served) {
     auto const id = std::string{json_member(served.body, "request_id")};
-    auto& promise = promises_[id];
+    auto& pending = results_[id];
     if (served.status == 404 || served.status == 410) {
-        bool const over = promise.acknowledged || promise.cancelled ||
-                          (promise.fetched && clock_.now() - *promise.fetched >= fetched_keep_);
-        if ((promise.finished || promise.durable) && !over) {
+        bool const over = pending.acknowledged || pending.cancelled ||
+                          (pending.fetched && clock_.now() - *pending.fetched >= fetched_keep_);
+        if ((pending.finished || pending.durable) && !over) {
             problem("a result is lost: " + id + ", " + served.answer);
         }
-        ++tally_[promise.step ? "server: step lost" : "server: result lost"];
+        ++tally_[pending.step ? "server: step lost" : "server: result lost"];
         return;
     }
     if (served.status != 200) return;
@@ -220,30 +220,30 @@ void LocalJudge::on_poll(Served const& served) {
             bool const busy = worked && clock_.now() - *worked < std::chrono::seconds{1};
             if (!told && !busy && !crowded())
                 problem("a poll waited in vain and was not told why: " + id);
-            if (promise.finished) problem("a result is there and is not told: " + id);
+            if (pending.finished) problem("a result is there and is not told: " + id);
             return;
         }
         if (json_member(served.answer, "status") == "complete_metadata") {
             worked = clock_.now();
             ++tally_["server: metadata"];
-            promise.finished = true;
+            pending.finished = true;
             return;
         }
     }
     worked = clock_.now();
-    on_result(id, promise, served);
+    on_result(id, pending, served);
 }
 
-void LocalJudge::on_result(std::string const& id, Promise& promise, Served const& served) {
-    if (!promise.finished || promise.result.status == 0) {
-        if (promise.life != served.life) ++tally_["server: result of an earlier life"];
-    } else if (promise.result.type == served.answer_type && promise.result.body != served.answer) {
+void LocalJudge::on_result(std::string const& id, PendingResult& pending, Served const& served) {
+    if (!pending.finished || pending.result.status == 0) {
+        if (pending.life != served.life) ++tally_["server: result of an earlier life"];
+    } else if (pending.result.type == served.answer_type && pending.result.body != served.answer) {
         problem("a result has changed: " + id);
     }
-    promise.finished = true;
-    promise.result = {.status = 200, .type = served.answer_type, .body = served.answer};
-    promise.accept = served.accept;
-    if (!promise.fetched) promise.fetched = clock_.now();
+    pending.finished = true;
+    pending.result = {.status = 200, .type = served.answer_type, .body = served.answer};
+    pending.accept = served.accept;
+    if (!pending.fetched) pending.fetched = clock_.now();
     if (!is_json(served.answer_type)) return;
     auto const object = object_of(served.answer);
     auto const path = text_of(object, "path");
@@ -258,7 +258,7 @@ void LocalJudge::on_completions(Served const& served) {
     for (auto const& each : answer.at("completions").as_array()) {
         auto const id = text_of(each.as_object(), "request_id");
         ++tally_["server: completion told"];
-        promises_[id].finished = true;
+        results_[id].finished = true;
     }
 }
 
@@ -290,7 +290,7 @@ Answered LocalJudge::repeat(Served const& served, std::string const& request_id)
         return accepted;
     }
     Served like;
-    like.accept = promises_[request_id].accept;
+    like.accept = results_[request_id].accept;
     auto result = post("retrieve_future", R"({"request_id":")" + request_id + R"("})", like);
     if (is_json(result.type)) result.body = from_quiet(std::move(result.body));
     return result;
@@ -368,15 +368,15 @@ void LocalJudge::replay(local::Handler& quiet, testing::ManualClock& clock) {
             problem("a sampler that nobody made: " + sample.sampler);
             continue;
         }
-        if (promises_[id].result.status == 0) continue;  // nobody fetched it
+        if (results_[id].result.status == 0) continue;  // nobody fetched it
         compare(id, repeat(sample.served, id), true);
     }
 }
 
 void LocalJudge::compare(std::string const& id, Answered quiet, bool sample) {
     auto const& kept = quiet_results_[id] = std::move(quiet);
-    auto const& promise = promises_[id];
-    auto const& given = promise.result;
+    auto const& pending = results_[id];
+    auto const& given = pending.result;
     if (given.status == 0) return;  // nobody asked for it, or it was lost
     ++tally_[sample ? "compared: sample" : "compared: step"];
     if (is_json(given.type)) {
@@ -385,7 +385,7 @@ void LocalJudge::compare(std::string const& id, Answered quiet, bool sample) {
         bool const unloaded = model != models_.end() &&
                               (model->second.unloaded || finished_.contains(session_of(id)));
         if (unloaded && error.find("unloaded before") != std::string::npos) return;
-        if (sample && !error.empty() && (promise.cancelled || finished_.contains(session_of(id)))) {
+        if (sample && !error.empty() && (pending.cancelled || finished_.contains(session_of(id)))) {
             return;
         }
     }

@@ -74,8 +74,8 @@ private:
         std::string sampler{};
         bool seeded{false};
     };
-    /// What is known of a promise.
-    struct Promise {
+    /// What is known of a pending result.
+    struct PendingResult {
         bool step{false};
         int life{0};
         /// It must be there, come what may, until it was fetched.
@@ -94,7 +94,7 @@ private:
     void on_sample(Served const& served);
     void on_poll(Served const& served);
     void on_completions(Served const& served);
-    void on_result(std::string const& id, Promise& promise, Served const& served);
+    void on_result(std::string const& id, PendingResult& pending, Served const& served);
 
     // The replay.
     [[nodiscard]] Answered post(std::string_view path, std::string body, Served const& like);
@@ -120,7 +120,7 @@ private:
     std::map<std::string, Model> models_{};
     std::map<std::string, Served> samplers_{};
     std::map<std::string, Sampled> samples_{};
-    std::map<std::string, Promise> promises_{};
+    std::map<std::string, PendingResult> results_{};
     /// When a result of a model or a sampler was last told.
     std::map<std::string, std::optional<TimePoint>> worked_{};
     /// Paths of copies by the key of their request, and what they are copies of.

@@ -92,7 +92,7 @@ void ModelService::calm() {
     // A completion poll does not see what is submitted while it is held.
     nature_.hold = std::min<std::chrono::nanoseconds>(nature_.hold, 2s);
     auto const soon = clock_.now() + 30s;
-    for (auto& [id, promise] : promises_) promise.done = std::min(promise.done, soon);
+    for (auto& [id, pending] : results_) pending.done = std::min(pending.done, soon);
     for (auto& [session, log] : logs_) {
         for (auto& event : log) event.visible = std::min(event.visible, soon);
     }
@@ -101,12 +101,12 @@ void ModelService::calm() {
 void ModelService::restart() {
     count("restart");
     // The stream of completions survives, and tells what became of the lost.
-    for (auto const& [id, promise] : promises_) {
-        if (promise.announced) continue;
-        logs_[promise.sampling_session].push_back(
+    for (auto const& [id, pending] : results_) {
+        if (pending.announced) continue;
+        logs_[pending.sampling_session].push_back(
             {.request_id = id, .visible = clock_.now(), .failed = true});
     }
-    promises_.clear();
+    results_.clear();
     if (chance(0.2)) nature_.old_members = !nature_.old_members;
 }
 
@@ -294,14 +294,14 @@ ModelService::Answer ModelService::submit(SentRequest const& request) {
     if (call_of(request.body) < 0) {
         complaints_.push_back("a submit without a prompt: " + id);
     }
-    if (auto const known = promises_.find(id); known != promises_.end()) {
+    if (auto const known = results_.find(id); known != results_.end()) {
         count("repeat of a submit");
         if (known->second.body != request.body) {
             complaints_.push_back("a number was used again for another request: " + id);
         }
         return accept(id, known->second);
     }
-    PromiseOf made;
+    PendingResult made;
     made.body = request.body;
     made.sampling_session = session;
     made.done = clock_.now() + span(nature_.longest_sample);
@@ -313,14 +313,14 @@ ModelService::Answer ModelService::submit(SentRequest const& request) {
         count("result at once");
         return reply(result_json(made));
     }
-    return accept(id, promises_.emplace(id, std::move(made)).first->second);
+    return accept(id, results_.emplace(id, std::move(made)).first->second);
 }
 
-ModelService::Answer ModelService::accept(std::string const& id, PromiseOf const& promise) {
+ModelService::Answer ModelService::accept(std::string const& id, PendingResult const& pending) {
     std::string body = R"({"request_id":")" + id + '"';
     if (!nature_.no_sequence_ids) {
         body += R"(,"sample_sequence_ids":[)";
-        auto const samples = number(json_member(promise.body, "num_samples"));
+        auto const samples = number(json_member(pending.body, "num_samples"));
         for (std::int64_t i = 0; i < samples; ++i) {
             body += (i > 0 ? ",\"" : "\"") + id + '/' + std::to_string(i) + '"';
         }
@@ -339,23 +339,23 @@ Reply ModelService::lost(std::string const& id) const {
 
 ModelService::Answer ModelService::poll(SentRequest const& request) {
     auto const id = std::string{json_member(request.body, "request_id")};
-    auto const found = promises_.find(id);
-    if (found == promises_.end()) {
-        count(nature_.lost_is_404 ? "lost promise, 404" : "lost promise, 410");
+    auto const found = results_.find(id);
+    if (found == results_.end()) {
+        count(nature_.lost_is_404 ? "lost result, 404" : "lost result, 410");
         return lost(id);
     }
     if (!calm_ && chance(0.01 * storm_)) {
-        promises_.erase(found);
-        count("promise forgotten");
+        results_.erase(found);
+        count("result forgotten");
         return lost(id);
     }
     auto const now = clock_.now();
-    auto& promise = found->second;
+    auto& pending = found->second;
     bool const metadata = json_member(request.body, "allow_metadata_only") == "true";
     bool const proto = request.header("accept").find("protobuf") != std::string::npos;
-    if (promise.done <= now + nature_.hold) {
-        auto const wait = std::max<std::chrono::nanoseconds>(promise.done - now, 0ns);
-        return finished(id, promise, metadata, proto, wait);
+    if (pending.done <= now + nature_.hold) {
+        auto const wait = std::max<std::chrono::nanoseconds>(pending.done - now, 0ns);
+        return finished(id, pending, metadata, proto, wait);
     }
     auto const drawn = random_.unit();
     auto made = reply("");
@@ -378,17 +378,17 @@ ModelService::Answer ModelService::poll(SentRequest const& request) {
     return made;
 }
 
-ModelService::Answer ModelService::finished(std::string const& id, PromiseOf& promise,
+ModelService::Answer ModelService::finished(std::string const& id, PendingResult& pending,
                                             bool allow_metadata, bool protobuf_wanted,
                                             std::chrono::nanoseconds delay) {
-    if (promise.failed || promise.cancelled) {
+    if (pending.failed || pending.cancelled) {
         count("failed request");
         auto made = reply(R"({"error":"it failed","category":"server"})");
         made.delay += delay;
         return made;
     }
-    bool const proto = promise.protobuf && protobuf_wanted;
-    auto body = proto ? result_proto(promise) : result_json(promise);
+    bool const proto = pending.protobuf && protobuf_wanted;
+    auto body = proto ? result_proto(pending) : result_json(pending);
     if (allow_metadata && body.size() > nature_.inline_bytes) {
         count("metadata");
         auto made = reply(R"({"status":"complete_metadata","request_id":")" + id +
@@ -403,43 +403,43 @@ ModelService::Answer ModelService::finished(std::string const& id, PromiseOf& pr
     return made;
 }
 
-std::string ModelService::result_json(PromiseOf const& promise) const {
-    auto const tokens = tokens_of(promise.body);
-    auto const samples = number(json_member(promise.body, "num_samples"));
+std::string ModelService::result_json(PendingResult const& pending) const {
+    auto const tokens = tokens_of(pending.body);
+    auto const samples = number(json_member(pending.body, "num_samples"));
     std::string out = R"({"sequences":[)";
     for (std::int64_t i = 0; i < samples; ++i) {
         if (i > 0) out += ',';
-        out += R"({"stop_reason":"stop","tokens":[)" + std::to_string(call_of(promise.body)) + ',' +
+        out += R"({"stop_reason":"stop","tokens":[)" + std::to_string(call_of(pending.body)) + ',' +
                std::to_string(i) + R"(],"logprobs":[-0.5,-0.25]})";
     }
     out += ']';
-    if (json_member(promise.body, "prompt_logprobs") == "true") {
+    if (json_member(pending.body, "prompt_logprobs") == "true") {
         out += R"(,"prompt_logprobs":[null)";
         auto const rest = std::ranges::count(tokens, ',');
         for (std::ptrdiff_t i = 0; i < rest; ++i) out += ",-1.5";
         out += ']';
     }
-    if (promise.padding > 0) out += R"(,"note":")" + std::string(promise.padding, 'x') + '"';
+    if (pending.padding > 0) out += R"(,"note":")" + std::string(pending.padding, 'x') + '"';
     return out + R"(,"type":"sample"})";
 }
 
-std::string ModelService::result_proto(PromiseOf const& promise) const {
+std::string ModelService::result_proto(PendingResult const& pending) const {
     std::string out;
-    auto const samples = number(json_member(promise.body, "num_samples"));
+    auto const samples = number(json_member(pending.body, "num_samples"));
     for (std::int64_t i = 0; i < samples; ++i) {
         std::string sequence;
         append_bytes(sequence, 2,
-                     packed<std::int32_t>({call_of(promise.body), static_cast<std::int32_t>(i)}));
+                     packed<std::int32_t>({call_of(pending.body), static_cast<std::int32_t>(i)}));
         append_bytes(sequence, 3, packed<float>({-0.5F, -0.25F}));
         append_bytes(out, 1, sequence);
     }
-    if (json_member(promise.body, "prompt_logprobs") == "true") {
-        auto const rest = std::ranges::count(tokens_of(promise.body), ',');
+    if (json_member(pending.body, "prompt_logprobs") == "true") {
+        auto const rest = std::ranges::count(tokens_of(pending.body), ',');
         std::vector<float> logprobs(static_cast<std::size_t>(rest) + 1, -1.5F);
         logprobs.front() = std::numeric_limits<float>::quiet_NaN();
         append_bytes(out, 2, packed(logprobs));
     }
-    if (promise.padding > 0) append_bytes(out, 1000, std::string(promise.padding, 'x'));
+    if (pending.padding > 0) append_bytes(out, 1000, std::string(pending.padding, 'x'));
     return out;
 }
 
@@ -454,16 +454,16 @@ ModelService::Answer ModelService::completions(SentRequest const& request) {
     auto& log = logs_[session];
     // What will be done while this poll is held is put on the stream in advance.
     std::vector<std::pair<TimePoint, std::string>> done;
-    for (auto& [id, promise] : promises_) {
-        if (promise.announced || promise.sampling_session != session) continue;
-        if (promise.done <= now + nature_.hold) done.emplace_back(promise.done, id);
+    for (auto& [id, pending] : results_) {
+        if (pending.announced || pending.sampling_session != session) continue;
+        if (pending.done <= now + nature_.hold) done.emplace_back(pending.done, id);
     }
     std::ranges::sort(done);
     for (auto const& [when, id] : done) {
-        auto& promise = promises_[id];
-        promise.announced = true;
-        auto const size = promise.protobuf ? result_proto(promise).size() : 0;
-        log.push_back({.request_id = id, .visible = when, .failed = promise.failed, .size = size});
+        auto& pending = results_[id];
+        pending.announced = true;
+        auto const size = pending.protobuf ? result_proto(pending).size() : 0;
+        log.push_back({.request_id = id, .visible = when, .failed = pending.failed, .size = size});
     }
     if (cursor > log.size()) {
         complaints_.push_back("a cursor that was never given: " + std::to_string(cursor));
@@ -494,8 +494,8 @@ ModelService::Answer ModelService::completions(SentRequest const& request) {
 ModelService::Answer ModelService::cancel(SentRequest const& request) {
     count("cancel_future");
     if (!nature_.cancels) complaints_.emplace_back("a cancel though there are none");
-    auto const found = promises_.find(std::string{json_member(request.body, "request_id")});
-    if (found == promises_.end()) return reply(R"({"detail":"Not Found"})", 404);
+    auto const found = results_.find(std::string{json_member(request.body, "request_id")});
+    if (found == results_.end()) return reply(R"({"detail":"Not Found"})", 404);
     found->second.cancelled = true;
     return reply("{}");
 }

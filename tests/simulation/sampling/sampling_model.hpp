@@ -31,7 +31,7 @@ struct ServiceNature {
     std::optional<std::int64_t> dispatch_bytes{};
     std::optional<std::int64_t> download_bytes{};
     std::chrono::seconds billing_limit{3600};
-    /// Promises that are lost are answered with 404 in place of 410.
+    /// Results that are lost are answered with 404 in place of 410.
     bool lost_is_404{false};
     /// Refuses members of requests that are newer than 0.25.0.
     bool old_members{false};
@@ -59,7 +59,7 @@ public:
     [[nodiscard]] std::vector<std::string> const& tokens() const noexcept { return tokens_; }
 
 private:
-    struct PromiseOf {
+    struct PendingResult {
         std::string body{};
         std::string sampling_session{};
         TimePoint done{};
@@ -82,9 +82,9 @@ private:
     Answer dynamic_config();
     Answer auth_token();
     Answer submit(testing::SentRequest const& request);
-    Answer accept(std::string const& id, PromiseOf const& promise);
+    Answer accept(std::string const& id, PendingResult const& pending);
     Answer poll(testing::SentRequest const& request);
-    Answer finished(std::string const& id, PromiseOf& promise, bool allow_metadata,
+    Answer finished(std::string const& id, PendingResult& pending, bool allow_metadata,
                     bool protobuf_wanted, std::chrono::nanoseconds delay);
     Answer completions(testing::SentRequest const& request);
     Answer cancel(testing::SentRequest const& request);
@@ -92,12 +92,12 @@ private:
     std::optional<Answer> mood(testing::SentRequest const& request);
     Answer refusal(testing::SentRequest const& request);
     Reply lost(std::string const& id) const;
-    [[nodiscard]] std::string result_json(PromiseOf const& promise) const;
-    [[nodiscard]] std::string result_proto(PromiseOf const& promise) const;
+    [[nodiscard]] std::string result_json(PendingResult const& pending) const;
+    [[nodiscard]] std::string result_proto(PendingResult const& pending) const;
     void check_credential(testing::SentRequest const& request);
 
     ServiceNature nature_;
-    std::map<std::string, PromiseOf> promises_{};
+    std::map<std::string, PendingResult> results_{};
     std::map<std::string, std::vector<Event>> logs_{};  ///< by sampling session
     std::vector<std::string> tokens_{};
 };

@@ -47,7 +47,7 @@ public:
     [[nodiscard]] std::string on_request(RetryConfig const& config, BudgetJudge& budget,
                                          TimePoint now);
     void on_answer(Exchange const& exchange);
-    /// The service does not know its promise any more.
+    /// The service does not know its result any more.
     void on_lost() noexcept { last_ = {.kind = ErrorKind::promise_lost, .status = 410}; }
     /// The poll was refused for good, with this status.
     void on_poll_refused(int status) noexcept {
@@ -58,7 +58,7 @@ public:
     [[nodiscard]] std::int64_t requests() const noexcept { return requests_; }
 
 private:
-    /// The last request, or its promise.
+    /// The last request, or its result.
     struct Failure {
         ErrorKind kind{ErrorKind::status};
         int status{0};

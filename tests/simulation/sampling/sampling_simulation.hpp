@@ -16,7 +16,7 @@ namespace tinkxx::simulation {
 ///   when. Once all faults stop, everything that is outstanding ends within ten minutes.
 /// - All permits, bytes and counters come back.
 /// - Sequence ids have no gap but those of attempts that were given up before they were sent. One
-///   of them is sent again, with the same body, only if it was not accepted; one whose promise
+///   of them is sent again, with the same body, only if it was not accepted; one whose result
 ///   stands is never followed by another.
 /// - Nothing is submitted while the gate is closed (R-SAMP-31, 34..36), but for repeats after a
 ///   failure that is no refusal, which the submit loop makes (R-RETRY-80).
@@ -29,7 +29,7 @@ namespace tinkxx::simulation {
 /// - A circuit breaker is open once as many requests in a row have failed as it takes. While it is,
 ///   no request of a call that has it is sent, and new calls end at once (R-EXT-03).
 /// - While the service has a result to give, no outage ends a call, however long it lasts (C-54).
-/// - A promise is never asked for twice at once; two polls begin 100 ms apart.
+/// - A result is never asked for twice at once; two polls begin 100 ms apart.
 /// - After a close nothing is sent but what is drained. No log line and no error tells a secret.
 [[nodiscard]] Outcome run_sampling_world(std::uint64_t seed);
 

@@ -83,7 +83,7 @@ void User::submits(Exchange const& exchange) {
             auto const& before = attempts_[call.attempt];
             if (before.open) world_.problem("two attempts of one call at once: " + name);
             if (before.accepted && !before.lost) {
-                world_.problem("submitted again though its promise stands: " + call.attempt);
+                world_.problem("submitted again though its result is pending: " + call.attempt);
             }
         }
         call.attempt = name;
@@ -172,7 +172,7 @@ void User::polls(Exchange const& exchange) {
     auto const id = request_of(exchange);
     auto const attempt = attempts_.find(id);
     if (attempt == attempts_.end() || !attempt->second.accepted) {
-        return world_.problem("a poll for a promise that was not given: " + id);
+        return world_.problem("a poll for a result that was not promised: " + id);
     }
     auto& polls = polls_[id];
     if (polls.open) world_.problem("two polls at once: " + id);

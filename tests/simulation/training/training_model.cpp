@@ -629,7 +629,7 @@ Reply TrainingService::not_yet(Job const& job) {
 }
 
 Reply TrainingService::lost(std::string const& id) {
-    count(nature_.lost_is_404 ? "lost promise, 404" : "lost promise, 410");
+    count(nature_.lost_is_404 ? "lost result, 404" : "lost result, 410");
     return reply(R"({"detail":"no request )" + id + "\"}", nature_.lost_is_404 ? 404 : 410);
 }
 

@@ -50,8 +50,8 @@ std::vector<std::string> const& training_occurrences() {
         "service: JSON result",
         "service: protobuf result",
         "service: failed request",
-        "service: lost promise, 404",
-        "service: lost promise, 410",
+        "service: lost result, 404",
+        "service: lost result, 410",
         "service: result forgotten",
         // What users do, and how their calls end.
         "call in chunks",

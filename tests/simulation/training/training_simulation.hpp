@@ -35,7 +35,7 @@ namespace tinkxx::simulation {
 /// - `status()` says of every pending operation where it stands and why; a wait that a timer ends
 ///   says when. Once all faults stop, everything that is outstanding ends within fifteen minutes:
 ///   a submit is repeated for five, and calls of one model come one after the other.
-/// - A promise is never asked for twice at once; two polls begin 100 ms apart.
+/// - A result is never asked for twice at once; two polls begin 100 ms apart.
 /// - After a close nothing is sent but what is drained. No log line and no error tells a secret.
 [[nodiscard]] Outcome run_training_world(std::uint64_t seed);
 

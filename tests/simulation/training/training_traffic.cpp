@@ -100,7 +100,7 @@ void Client::submit_over(Exchange const& exchange, std::optional<int> status) {
 void Client::polls(Exchange const& exchange) {
     auto const now = world_.now();
     auto const id = std::string{json_member(exchange.body, "request_id")};
-    if (!promises_.contains(id)) world_.problem("a poll for a promise that was not given: " + id);
+    if (!results_.contains(id)) world_.problem("a poll for a result that was not promised: " + id);
     auto& polls = polls_[id];
     if (polls.open) world_.problem("two polls at once: " + id);
     if (polls.last && now - *polls.last < 100ms && !polls.sized) {
@@ -144,7 +144,7 @@ void Client::on_answer(Exchange const& exchange) {
         if (failed && call != nullptr) call->told_failure = true;
         if (!BreakerJudge::is_trouble(status)) tell_breaker(call, 0, status);
     } else if (auto const id = json_member(exchange.answer, "request_id"); ok && !id.empty()) {
-        promises_.emplace(id);
+        results_.emplace(id);
     }
 }
 

@@ -126,7 +126,7 @@ private:
         BreakerJudge::Period sent_in{0};
     };
     std::map<Exchange const*, Open> open_{};
-    std::set<std::string> promises_{};
+    std::set<std::string> results_{};
     std::map<std::string, Polls> polls_{};
     std::multiset<std::int64_t> open_bytes_{};
 };

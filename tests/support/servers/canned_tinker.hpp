@@ -26,7 +26,8 @@ struct CannedTinkerOptions {
 };
 
 /// What a Tinker service answers, for tests and benchmarks over real sockets: sessions, samples and
-/// their results, at as little cost as possible. A repeated submit gets the promise of the first.
+/// their results, at as little cost as possible. A repeated submit gets the pending result of the
+/// first.
 class CannedTinker {
 public:
     explicit CannedTinker(CannedTinkerOptions options);

@@ -112,7 +112,7 @@ TEST_F(RetryLimits, RetriesAreCountedAcrossAllLayers) {  // R-RETRY-17
         EXPECT_EQ(result.error().http_status(), status);
         EXPECT_EQ(result.error().details().attempts, 4) << status;
     }
-    // Lost promises are the handler's, refusals the gate's, and server errors the submit loop's.
+    // Lost results are the handler's, refusals the gate's, and server errors the submit loop's.
     tinker.on_submit = [n = 0](Submit const&) mutable -> FakeTinker::Answer {
         ++n;
         if (n == 1) return json_reply("{}", 503);

@@ -1,4 +1,4 @@
-#include "wire/session/future.hpp"
+#include "wire/session/result_answer.hpp"
 
 #include "wire/json/json.hpp"
 #include "wire/json/json_scan.hpp"
@@ -11,7 +11,7 @@
 namespace tinkxx::wire {
 
 namespace json = boost::json;
-using namespace future_answer;
+using namespace result_answer;
 
 namespace {
 
@@ -110,7 +110,7 @@ std::optional<Marks> marks_of(std::string_view body, std::size_t& position) {
 
 // Calls `fn` with the object that a small answer is.
 template <class Fn>
-FutureAnswer with_object(std::string_view body, Fn fn) {
+ResultAnswer with_object(std::string_view body, Fn fn) {
     auto const document = parse_json("retrieve_future", body);
     if (!document) return Malformed{document.error().what()};
     return fn(document->get_object());
@@ -150,7 +150,7 @@ std::optional<std::chrono::milliseconds> decode_retry_after(std::string_view jso
     return retry_after(document->get_object());
 }
 
-FutureAnswer classify_future_answer(std::string_view content_type, std::string_view body) {
+ResultAnswer classify_result_answer(std::string_view content_type, std::string_view body) {
     if (contains_ignoring_case(content_type, "application/x-protobuf")) return Protobuf{};
 
     std::size_t position = 0;

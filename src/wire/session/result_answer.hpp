@@ -28,7 +28,7 @@ struct QueueReport {
 [[nodiscard]] std::optional<std::chrono::milliseconds> decode_retry_after(std::string_view json);
 
 /// What the answer to retrieve_future means (R-FUT-03). Views point into the body.
-namespace future_answer {
+namespace result_answer {
 struct Protobuf {};
 struct TryAgain {
     std::optional<QueueReport> queue{};
@@ -50,14 +50,14 @@ struct Json {
 struct Malformed {
     std::string why{};
 };
-}  // namespace future_answer
-using FutureAnswer =
-    std::variant<future_answer::Protobuf, future_answer::TryAgain, future_answer::Pending,
-                 future_answer::Metadata, future_answer::Failed, future_answer::Json,
-                 future_answer::Malformed>;
+}  // namespace result_answer
+using ResultAnswer =
+    std::variant<result_answer::Protobuf, result_answer::TryAgain, result_answer::Pending,
+                 result_answer::Metadata, result_answer::Failed, result_answer::Json,
+                 result_answer::Malformed>;
 
 /// Reads the top-level members only; does not decode a result. The body outlives the answer.
-[[nodiscard]] FutureAnswer classify_future_answer(std::string_view content_type,
+[[nodiscard]] ResultAnswer classify_result_answer(std::string_view content_type,
                                                   std::string_view body);
 
 }  // namespace tinkxx::wire

@@ -1,4 +1,4 @@
-#include "wire/session/future.hpp"
+#include "wire/session/result_answer.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -7,10 +7,10 @@ namespace tinkxx::wire {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace future_answer;
+using namespace result_answer;
 
-FutureAnswer classify(std::string_view body) {
-    return classify_future_answer("application/json", body);
+ResultAnswer classify(std::string_view body) {
+    return classify_result_answer("application/json", body);
 }
 
 std::string_view result_of(std::string_view body) {
@@ -33,16 +33,16 @@ TEST(FutureRequests, NameThePromise) {  // R-FUT-40, R-WIRE-09
     EXPECT_EQ(encode_cancel_future("r"), R"({"request_id":"r"})");
 }
 
-TEST(FutureAnswer, IsProtobufByItsContentType) {  // R-FUT-03
+TEST(ResultAnswer, IsProtobufByItsContentType) {  // R-FUT-03
     for (auto const* type : {"application/x-protobuf", "Application/X-Protobuf; charset=utf-8",
                              "x, application/x-protobuf"}) {
-        EXPECT_TRUE(std::holds_alternative<Protobuf>(classify_future_answer(type, "{}"))) << type;
+        EXPECT_TRUE(std::holds_alternative<Protobuf>(classify_result_answer(type, "{}"))) << type;
     }
     EXPECT_FALSE(std::holds_alternative<Protobuf>(
-        classify_future_answer("application/octet-stream", "\x0a\x06")));
+        classify_result_answer("application/octet-stream", "\x0a\x06")));
 }
 
-TEST(FutureAnswer, AsksToTryAgainWithAQueueState) {  // R-FUT-03
+TEST(ResultAnswer, AsksToTryAgainWithAQueueState) {  // R-FUT-03
     auto const answer = classify(
         R"({"type": "try_again", "request_id": "r", "queue_state": "paused_capacity", "queue_state_reason": "warming up", "retry_after_ms": 5000, "zzz": 1})");
     auto const* again = std::get_if<TryAgain>(&answer);
@@ -53,7 +53,7 @@ TEST(FutureAnswer, AsksToTryAgainWithAQueueState) {  // R-FUT-03
     EXPECT_EQ(again->retry_after, 5s);
 }
 
-TEST(FutureAnswer, MayAskToTryAgainWithoutSayingWhy) {  // R-FUT-03
+TEST(ResultAnswer, MayAskToTryAgainWithoutSayingWhy) {  // R-FUT-03
     for (
         auto const* body :
         {R"({"type": "try_again"})",
@@ -66,7 +66,7 @@ TEST(FutureAnswer, MayAskToTryAgainWithoutSayingWhy) {  // R-FUT-03
     }
 }
 
-TEST(FutureAnswer, KeepsTheWaitItAsksForAddable) {  // R-FUT-03
+TEST(ResultAnswer, KeepsTheWaitItAsksForAddable) {  // R-FUT-03
     auto const wait = [](std::string const& number) {
         return std::get<TryAgain>(
                    classify(R"({"type": "try_again", "retry_after_ms": )" + number + "}"))
@@ -78,7 +78,7 @@ TEST(FutureAnswer, KeepsTheWaitItAsksForAddable) {  // R-FUT-03
     EXPECT_EQ(wait("\"x\""), std::nullopt);
 }
 
-TEST(FutureAnswer, AnnouncesTheSizeOfALargeResult) {  // R-FUT-03, R-FUT-40
+TEST(ResultAnswer, AnnouncesTheSizeOfALargeResult) {  // R-FUT-03, R-FUT-40
     auto const size = [](std::string_view body) {
         return std::get<Metadata>(classify(body)).payload_bytes;
     };
@@ -90,11 +90,11 @@ TEST(FutureAnswer, AnnouncesTheSizeOfALargeResult) {  // R-FUT-03, R-FUT-40
     EXPECT_EQ(size(R"({"status": "complete_metadata", "response_payload_size": "x"})"), 0);
 }
 
-TEST(FutureAnswer, MayBePending) {  // R-FUT-03
+TEST(ResultAnswer, MayBePending) {  // R-FUT-03
     EXPECT_TRUE(std::holds_alternative<Pending>(classify(R"({"status": "pending"})")));
 }
 
-TEST(FutureAnswer, IsAFailureIfItHasAnError) {  // R-FUT-03
+TEST(ResultAnswer, IsAFailureIfItHasAnError) {  // R-FUT-03
     auto const failed =
         failure_of(R"({"metrics": {}, "error": "prompt too long", "category": "user"})");
     EXPECT_EQ(failed.message, "prompt too long");
@@ -113,13 +113,13 @@ TEST(FutureAnswer, IsAFailureIfItHasAnError) {  // R-FUT-03
               R"({"code":"X","msg":"y"})");
 }
 
-TEST(FutureAnswer, ReadsCategoriesInAnyCase) {  // R-FUT-03; C-45: the official SDK is exact
+TEST(ResultAnswer, ReadsCategoriesInAnyCase) {  // R-FUT-03; C-45: the official SDK is exact
     EXPECT_EQ(failure_of(R"({"error": "x", "category": "USER"})").category, ErrorCategory::user);
     EXPECT_EQ(failure_of(R"({"error": "x", "category": "Server"})").category,
               ErrorCategory::server);
 }
 
-TEST(FutureAnswer, UnwrapsEnvelopes) {  // R-FUT-03
+TEST(ResultAnswer, UnwrapsEnvelopes) {  // R-FUT-03
     EXPECT_EQ(result_of(R"({"status": "completed", "result": {"a": [1]} })"), R"({"a": [1]})");
     EXPECT_EQ(failure_of(R"({"status": "completed", "result": {"error": "e", "category": "user"}})")
                   .message,
@@ -132,30 +132,30 @@ TEST(FutureAnswer, UnwrapsEnvelopes) {  // R-FUT-03
     EXPECT_EQ(result_of(R"({"status": "completed"})"), R"({"status": "completed"})");
 }
 
-TEST(FutureAnswer, IsOtherwiseTheResult) {  // R-FUT-03
+TEST(ResultAnswer, IsOtherwiseTheResult) {  // R-FUT-03
     for (std::string const body :
          {R"({"sequences": [{"tokens": [1]}], "type": "sample"})", "{}",
           R"( {"metrics": {"error": 1}} )", R"({"path": "error", "status": null})",
           R"({"type": "TRY_AGAIN"})"}) {
         EXPECT_EQ(result_of(body), body);
     }
-    EXPECT_EQ(std::get<Json>(classify_future_answer("text/plain", "{}")).result, "{}");
-    EXPECT_EQ(std::get<Json>(classify_future_answer("", "{}")).result, "{}");
+    EXPECT_EQ(std::get<Json>(classify_result_answer("text/plain", "{}")).result, "{}");
+    EXPECT_EQ(std::get<Json>(classify_result_answer("", "{}")).result, "{}");
 }
 
-TEST(FutureAnswer, DoesNotReadTheResult) {  // R-FUT-03
+TEST(ResultAnswer, DoesNotReadTheResult) {  // R-FUT-03
     // Whoever decodes it finds out.
     EXPECT_EQ(result_of(R"({"metrics": {"a": NaN}})"), R"({"metrics": {"a": NaN}})");
 }
 
-TEST(FutureAnswer, SeesAnErrorBehindALargeResult) {  // R-FUT-03
+TEST(ResultAnswer, SeesAnErrorBehindALargeResult) {  // R-FUT-03
     std::string numbers = "1";
     while (numbers.size() < 1'000'000) numbers += ",151643";
     EXPECT_EQ(failure_of(R"({"tokens": [)" + numbers + R"(], "err\u006fr": "late"})").message,
               "late");
 }
 
-TEST(FutureAnswer, IsMalformedIfItIsNoObject) {  // R-FUT-03
+TEST(ResultAnswer, IsMalformedIfItIsNoObject) {  // R-FUT-03
     for (auto const* body :
          {"", "null", "[1]", "<html>", "{", "\xef\xbb\xbf{}", "{\"error\": \"\xff\"}",
           R"({"type": "try_again", "x": NaN})", R"({"error": "x"} y)"}) {
@@ -167,7 +167,7 @@ TEST(FutureAnswer, IsMalformedIfItIsNoObject) {  // R-FUT-03
     }
 }
 
-TEST(FutureAnswer, IsToldForAnyBytes) {  // R-TEST-03
+TEST(ResultAnswer, IsToldForAnyBytes) {  // R-TEST-03
     EXPECT_TRUE(rc::check([](std::string const& body) {
         auto const answer = classify(body);
         if (auto const* json = std::get_if<Json>(&answer)) {
