@@ -100,6 +100,23 @@ protected:
         arm(alarm, after);
     }
 
+    /// One or two scripts for each client, of `least` steps and fewer than `more` beyond them;
+    /// `step(script)` does each of them.
+    template <class Clients, class Scripts, class Step>
+    void make_scripts(Clients const& clients, Scripts& scripts, int least, std::uint64_t more,
+                      Step step) {
+        for (auto const& client : clients) {
+            auto const count = 1 + below(2);
+            for (std::int64_t i = 0; i < count; ++i) {
+                auto& script = scripts.emplace_back();
+                script.client = client.index_;
+                script.steps = least + static_cast<int>(below(more));
+                script.next.action = [step, &script] { step(script); };
+                arm(script.next, span(std::chrono::seconds{2}));
+            }
+        }
+    }
+
     /// At the end all that a limit lends must be back.
     void check_back(LimitStatus const& limit, std::int64_t all, std::string const& name) {
         if (limit.free != all || limit.waiting != 0) {

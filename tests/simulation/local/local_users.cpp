@@ -96,6 +96,8 @@ UserCall& World::create(Client& client, Script& script) {
 }
 
 UserCall& World::make_call(Client& client, Model& model, Script& script) {
+    // The world of training has such a list too, with other calls and other shares: a table that
+    // both could read would hide which call is how frequent.
     auto const drawn = random_.unit();
     auto const what = drawn < 0.08   ? What::forward
                       : drawn < 0.38 ? What::forward_backward

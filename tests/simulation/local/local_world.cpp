@@ -96,17 +96,8 @@ void World::make_clients() {
 }
 
 void World::make_scripts() {
-    for (auto const& client : clients_) {
-        auto const scripts = 1 + below(2);
-        for (std::int64_t i = 0; i < scripts; ++i) {
-            auto& script = scripts_.emplace_back();
-            script.client = client.index_;
-            script.steps = 3 + static_cast<int>(below(6));
-            script.next.action = [this, &script] { step(script); };
-            arm(script.next, span(2s));
-            ++open_;
-        }
-    }
+    SeededWorld::make_scripts(clients_, scripts_, 3, 6, [this](Script& script) { step(script); });
+    open_ += static_cast<int>(scripts_.size());
 }
 
 void World::up() {
