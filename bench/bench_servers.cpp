@@ -5,9 +5,9 @@
 //
 // "nginx" is HTTP/1.1 in the clear, "nghttpd" and "slow" are HTTP/2 with TLS. The path of a
 // request to "slow" is the number of milliseconds after which it is answered, on average.
-#include "support/certificates.hpp"
-#include "support/http_server.hpp"
-#include "support/processes.hpp"
+#include "support/servers/http_server.hpp"
+#include "support/sockets/certificates.hpp"
+#include "support/sockets/processes.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -2,8 +2,8 @@
 // serves until its input ends. "http1" is in the clear, "http2" is with TLS.
 //
 //   bench_tinker [protobuf|json [MILLISECONDS]]    results come so, after so long
-#include "support/canned_tinker.hpp"
-#include "support/certificates.hpp"
+#include "support/servers/canned_tinker.hpp"
+#include "support/sockets/certificates.hpp"
 
 #include <chrono>
 #include <iostream>

@@ -5,7 +5,7 @@
 // Prints the best of several runs, since everything else is the machine's other work.
 #include "wire/json/json.hpp"
 #include "wire/sampling/sample.hpp"
-#include "wire/session/future.hpp"
+#include "wire/session/result_answer.hpp"
 
 #include <chrono>
 #include <cstdio>
@@ -109,7 +109,7 @@ int main() {
         auto const count = std::to_string(tokens);
         auto const body = json_result(tokens, random);
         measure(("JSON result of " + count + " tokens, told apart").c_str(), body.size(),
-                [&] { return wire::classify_future_answer("application/json", body).index(); });
+                [&] { return wire::classify_result_answer("application/json", body).index(); });
         measure(("JSON result of " + count + " tokens, decoded").c_str(), body.size(),
                 [&] { return wire::decode_sample_json(body).value().sequences.size(); });
         auto const proto = proto_result(tokens, random);

@@ -1,7 +1,7 @@
 #include <tinkxx/http_client.hpp>
 
-#include "client/make_core.hpp"
-#include "client/resolved_options.hpp"
+#include "client/options/make_core.hpp"
+#include "client/options/resolved_options.hpp"
 #include "service/calls/http_send_call.hpp"
 #include "service/calls/http_stream_call.hpp"
 #include "service/core/call_book.hpp"

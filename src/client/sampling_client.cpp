@@ -1,16 +1,16 @@
 #include <tinkxx/sampling_client.hpp>
 
+#include "client/options/shared_tokenizers.hpp"
 #include "client/sampling_impl.hpp"
-#include "client/shared_tokenizers.hpp"
 #include "service/calls/ready_call.hpp"
 #include "service/calls/request_call.hpp"
 #include "service/calls/sampler_stream_call.hpp"
 #include "service/http/http_order.hpp"
 #include "service/sampling/sample_call.hpp"
 #include "service/sampling/sampler_handle.hpp"
+#include "wire/rest/sessions.hpp"
 #include "wire/sampling/event_stream.hpp"
 #include "wire/sampling/sample.hpp"
-#include "wire/session/service_messages.hpp"
 
 #include <functional>
 #include <memory>
@@ -50,6 +50,33 @@ bool is_default(CallOptions const& call) {
            call.on_queue_state.empty() && call.queue_warnings && call.metadata.empty();
 }
 
+/// What is wrong with a sample, as it was called.
+std::optional<ErrorDetails> problem_of(Runtime const& runtime, service::Sampler const& sampler,
+                                       ModelInput const& prompt, SamplingParams const& params,
+                                       SampleOptions const& options, CallOptions const& call) {
+    if (auto problem = wire::sample_problem(prompt, params, options)) return problem;
+    if (!(call.retry == RetryOverrides{})) {
+        try {
+            call.retry.over(sampler.plan().retry).validate();
+        } catch (ValidationError const& error) {
+            return error.details();
+        }
+    }
+    if (call.deadline.count() < 0) {
+        return ErrorDetails{.kind = ErrorKind::validation,
+                            .message = "CallOptions::deadline is " +
+                                       std::to_string(call.deadline.count()) +
+                                       " ms; it must not be negative (0: the client's)",
+                            .category = ErrorCategory::user,
+                            .field = "deadline",
+                            .value = std::to_string(call.deadline.count())};
+    }
+    if (runtime.shut_down()) {
+        return ErrorDetails{.kind = ErrorKind::cancelled, .message = "the runtime was shut down"};
+    }
+    return std::nullopt;
+}
+
 Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
                              std::string_view operation, ModelInput prompt, SamplingParams params,
                              SampleOptions options, CallOptions call, bool may_bypass_handler) {
@@ -59,29 +86,8 @@ Future<SampleResponse> start(Runtime const& runtime, service::Sampler& sampler,
         error.message = service::with_operation(operation, error.message);
         promise.set_error(Error{std::move(error)});
     };
-    if (auto problem = wire::sample_problem(prompt, params, options)) {
+    if (auto problem = problem_of(runtime, sampler, prompt, params, options, call)) {
         refuse(*std::move(problem));
-        return future;
-    }
-    if (!(call.retry == RetryOverrides{})) {
-        try {
-            call.retry.over(sampler.plan().retry).validate();
-        } catch (ValidationError const& error) {
-            refuse(error.details());
-            return future;
-        }
-    }
-    if (call.deadline.count() < 0) {
-        refuse({.kind = ErrorKind::validation,
-                .message = "CallOptions::deadline is " + std::to_string(call.deadline.count()) +
-                           " ms; it must not be negative (0: the client's)",
-                .category = ErrorCategory::user,
-                .field = "deadline",
-                .value = std::to_string(call.deadline.count())});
-        return future;
-    }
-    if (runtime.shut_down()) {
-        refuse({.kind = ErrorKind::cancelled, .message = "the runtime was shut down"});
         return future;
     }
     std::shared_ptr<service::PlaceWait> waited;
@@ -289,7 +295,7 @@ Future<std::string> SamplingClient::get_base_model() const {
         },
         service::Repeat::submit_loop,
         [](HttpResponse const& response) -> Result<std::string> {
-            auto answer = wire::decode_sampler(response.body);
+            auto answer = wire::decode_sampler_info(response.body);
             if (!answer) return answer.error();
             return std::move(answer->base_model);
         },

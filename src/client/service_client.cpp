@@ -1,8 +1,8 @@
 #include <tinkxx/service_client.hpp>
 
 #include "base/common/invalid.hpp"
-#include "client/make_core.hpp"
-#include "client/resolved_options.hpp"
+#include "client/options/make_core.hpp"
+#include "client/options/resolved_options.hpp"
 #include "client/sampling_impl.hpp"
 #include "client/service_impl.hpp"
 #include "client/training_impl.hpp"

@@ -2,8 +2,8 @@
 
 #include <tinkxx/service_client.hpp>
 
-#include "client/make_core.hpp"
-#include "client/resolved_options.hpp"
+#include "client/options/make_core.hpp"
+#include "client/options/resolved_options.hpp"
 #include "service/calls/close_call.hpp"
 #include "service/calls/request_call.hpp"
 #include "service/http/http_order.hpp"

@@ -1,8 +1,8 @@
 #include <tinkxx/training_client.hpp>
 
 #include "base/common/invalid.hpp"
+#include "client/options/shared_tokenizers.hpp"
 #include "client/sampling_impl.hpp"
-#include "client/shared_tokenizers.hpp"
 #include "client/training_impl.hpp"
 #include "math/check.hpp"
 #include "service/calls/request_call.hpp"

@@ -68,7 +68,7 @@ std::size_t piece_count(std::int64_t bytes, std::int64_t piece_bytes) {
 
 }  // namespace
 
-PartFile::PartFile(Descriptor data, Descriptor journal, fs::path path, std::string name)
+PartFile::PartFile(base::Descriptor data, base::Descriptor journal, fs::path path, std::string name)
     : data_{std::move(data)},
       journal_{std::move(journal)},
       path_{std::move(path)},
@@ -139,7 +139,7 @@ Result<void> PartFile::restart() {
     return {};
 }
 
-Result<void> PartFile::begin(FileMark mark, std::int64_t piece_bytes) {
+Result<void> PartFile::begin(FileVersion mark, std::int64_t piece_bytes) {
     {
         std::scoped_lock const lock{mutex_};
         mark_ = std::move(mark);
@@ -187,7 +187,7 @@ Result<void> PartFile::finish_whole(std::int64_t bytes) {
     return {};
 }
 
-DownloadFolder::DownloadFolder(fs::path target, fs::path folder, Descriptor marker)
+DownloadFolder::DownloadFolder(fs::path target, fs::path folder, base::Descriptor marker)
     : target_{std::move(target)}, folder_{std::move(folder)}, marker_{std::move(marker)} {}
 
 fs::path DownloadFolder::usual_target(std::string_view path) {
@@ -214,7 +214,7 @@ Result<std::unique_ptr<DownloadFolder>> DownloadFolder::open(fs::path const& tar
     bool const made = ::mkdir(folder.c_str(), 0777) == 0;
     if (!made && errno != EEXIST) return file_error("create", folder, errno);
     int const flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (made ? O_CREAT | O_EXCL : 0);
-    Descriptor marker{::open((folder / marker_name).c_str(), flags, 0666)};
+    base::Descriptor marker{::open((folder / marker_name).c_str(), flags, 0666)};
     auto const expected = std::string{marker_head} + what + '\n';
     std::string const other = "is there already, and is not what is left of a download of " + what +
                               "; name another target, or remove it";

@@ -2,7 +2,7 @@
 
 #include <tinkxx/result.hpp>
 
-#include "files/descriptor.hpp"
+#include "base/common/descriptor.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -16,12 +16,12 @@
 namespace tinkxx::files {
 
 /// What a server says of a file that tells it from others, or from itself as it was before.
-struct FileMark {
+struct FileVersion {
     std::int64_t bytes{0};
     /// A strong ETag, or the date of the last change; empty if the server gave neither.
     std::string validator{};
 
-    bool operator==(FileMark const&) const = default;
+    bool operator==(FileVersion const&) const = default;
 };
 
 /// A file that comes in pieces, in any order, and the journal of those that are there. Pieces that
@@ -30,12 +30,13 @@ class PartFile {
 public:
     static constexpr std::size_t most_pieces = std::size_t{1} << 24U;
 
-    PartFile(Descriptor data, Descriptor journal, std::filesystem::path path, std::string name);
+    PartFile(base::Descriptor data, base::Descriptor journal, std::filesystem::path path,
+             std::string name);
 
     [[nodiscard]] std::filesystem::path const& path() const noexcept { return path_; }
     /// Whether its size is known, and by that its pieces.
     [[nodiscard]] bool begun() const noexcept { return piece_bytes_ > 0; }
-    [[nodiscard]] FileMark const& mark() const noexcept { return mark_; }
+    [[nodiscard]] FileVersion const& mark() const noexcept { return mark_; }
     [[nodiscard]] std::size_t pieces() const noexcept { return done_.size(); }
     [[nodiscard]] bool has(std::size_t piece) const;
     [[nodiscard]] std::int64_t piece_begin(std::size_t piece) const noexcept;
@@ -45,7 +46,7 @@ public:
 
     /// Begins anew, with nothing there; the size becomes known by `begin`.
     [[nodiscard]] Result<void> restart();
-    [[nodiscard]] Result<void> begin(FileMark mark, std::int64_t piece_bytes);
+    [[nodiscard]] Result<void> begin(FileVersion mark, std::int64_t piece_bytes);
     [[nodiscard]] Result<void> write(std::span<char const> data, std::int64_t offset) const;
     /// Notes that all of a piece was written.
     [[nodiscard]] Result<void> finish_piece(std::size_t piece);
@@ -57,11 +58,11 @@ private:
     void read_journal();
     [[nodiscard]] Result<void> note(std::string_view line);
 
-    Descriptor data_;
-    Descriptor journal_;
+    base::Descriptor data_;
+    base::Descriptor journal_;
     std::filesystem::path path_;
     std::string name_;
-    FileMark mark_{};
+    FileVersion mark_{};
     std::int64_t piece_bytes_{0};
     mutable std::mutex mutex_{};  // guards what follows
     std::vector<bool> done_{};
@@ -91,11 +92,12 @@ public:
     void discard() noexcept;
 
 private:
-    DownloadFolder(std::filesystem::path target, std::filesystem::path folder, Descriptor marker);
+    DownloadFolder(std::filesystem::path target, std::filesystem::path folder,
+                   base::Descriptor marker);
 
     std::filesystem::path const target_;
     std::filesystem::path const folder_;
-    Descriptor marker_;  // locked
+    base::Descriptor marker_;  // locked
 };
 
 }  // namespace tinkxx::files

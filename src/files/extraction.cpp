@@ -2,7 +2,7 @@
 
 #include <tinkxx/error.hpp>
 
-#include "files/descriptor.hpp"
+#include "base/common/descriptor.hpp"
 #include "files/folder_writer.hpp"
 
 #include <fcntl.h>
@@ -75,7 +75,7 @@ private:
 
 class TarExtraction final : public Extraction, private TarReader::Sink {
 public:
-    TarExtraction(Descriptor archive, std::filesystem::path archive_path,
+    TarExtraction(base::Descriptor archive, std::filesystem::path archive_path,
                   std::filesystem::path target, FolderWriter folder, TarLimits limits)
         : archive_{std::move(archive)},
           archive_path_{std::move(archive_path)},
@@ -136,11 +136,11 @@ private:
         return wrote;
     }
     Result<void> file_end() override {
-        file_ = Descriptor{};
+        file_ = base::Descriptor{};
         return {};
     }
 
-    Descriptor archive_;
+    base::Descriptor archive_;
     std::filesystem::path const archive_path_;
     std::filesystem::path const target_;
     FolderWriter folder_;
@@ -148,7 +148,7 @@ private:
     std::optional<Gunzip> gunzip_{};
     std::vector<char> buffer_ = std::vector<char>(read_at_once);
     std::vector<Written> written_{};
-    Descriptor file_{};
+    base::Descriptor file_{};
     std::int64_t at_{0};
     bool begun_{false};
     bool done_{false};
@@ -159,7 +159,7 @@ private:
 Result<std::unique_ptr<Extraction>> Extraction::begin(std::filesystem::path const& archive,
                                                       std::filesystem::path const& target,
                                                       TarLimits limits) {
-    Descriptor in{::open(archive.c_str(), O_RDONLY | O_CLOEXEC)};
+    base::Descriptor in{::open(archive.c_str(), O_RDONLY | O_CLOEXEC)};
     if (!in) return file_error("open", archive, errno);
     std::error_code failed;
     if (!std::filesystem::create_directory(target, failed)) {

@@ -40,14 +40,14 @@ std::optional<std::string> name_problem(std::string_view name) {
 }
 
 Result<FolderWriter> FolderWriter::open(std::filesystem::path const& root) {
-    Descriptor fd{::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+    base::Descriptor fd{::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
     if (!fd) return file_error("open", root, errno);
     return FolderWriter{std::move(fd), root};
 }
 
-Result<Descriptor> FolderWriter::enter(std::string_view name) {
+Result<base::Descriptor> FolderWriter::enter(std::string_view name) {
     constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    Descriptor at{::openat(root_.get(), ".", flags)};
+    base::Descriptor at{::openat(root_.get(), ".", flags)};
     if (!at) return file_error("open", path_, errno);
     while (!name.empty()) {
         auto const slash = name.find('/');
@@ -55,7 +55,7 @@ Result<Descriptor> FolderWriter::enter(std::string_view name) {
         if (::mkdirat(at.get(), part.c_str(), 0777) != 0 && errno != EEXIST) {
             return file_error("create", path_ / part, errno);
         }
-        Descriptor next{::openat(at.get(), part.c_str(), flags)};
+        base::Descriptor next{::openat(at.get(), part.c_str(), flags)};
         if (!next) return file_error("open", path_ / part, errno);
         at = std::move(next);
         if (slash == std::string_view::npos) break;
@@ -70,14 +70,14 @@ Result<void> FolderWriter::make_folder(std::string_view name) {
     return {};
 }
 
-Result<Descriptor> FolderWriter::file(std::string_view name, int flags) {
+Result<base::Descriptor> FolderWriter::file(std::string_view name, int flags) {
     auto const slash = name.rfind('/');
     auto const folder =
         slash == std::string_view::npos ? std::string_view{} : name.substr(0, slash);
     auto const in = enter(folder);
     if (!in) return in.error();
     std::string const last{slash == std::string_view::npos ? name : name.substr(slash + 1)};
-    Descriptor made{::openat(in->get(), last.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0666)};
+    base::Descriptor made{::openat(in->get(), last.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0666)};
     if (!made) return file_error("create", path_ / name, errno);
     struct stat status {};
     if (::fstat(made.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
@@ -86,11 +86,11 @@ Result<Descriptor> FolderWriter::file(std::string_view name, int flags) {
     return made;
 }
 
-Result<Descriptor> FolderWriter::make_file(std::string_view name) {
+Result<base::Descriptor> FolderWriter::make_file(std::string_view name) {
     return file(name, O_WRONLY | O_CREAT | O_EXCL);
 }
 
-Result<Descriptor> FolderWriter::open_file(std::string_view name) {
+Result<base::Descriptor> FolderWriter::open_file(std::string_view name) {
     return file(name, O_RDWR | O_CREAT | O_NONBLOCK);
 }
 

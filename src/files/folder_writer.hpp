@@ -3,7 +3,7 @@
 #include <tinkxx/error.hpp>
 #include <tinkxx/result.hpp>
 
-#include "files/descriptor.hpp"
+#include "base/common/descriptor.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -31,18 +31,18 @@ public:
     /// Creates a folder and those above it; one that is there will do.
     [[nodiscard]] Result<void> make_folder(std::string_view name);
     /// Creates a file, and the folders above it. Fails if there is one.
-    [[nodiscard]] Result<Descriptor> make_file(std::string_view name);
+    [[nodiscard]] Result<base::Descriptor> make_file(std::string_view name);
     /// Opens a file for reading and writing that may be there, and creates it if it is not.
-    [[nodiscard]] Result<Descriptor> open_file(std::string_view name);
+    [[nodiscard]] Result<base::Descriptor> open_file(std::string_view name);
 
 private:
-    FolderWriter(Descriptor root, std::filesystem::path path)
+    FolderWriter(base::Descriptor root, std::filesystem::path path)
         : root_{std::move(root)}, path_{std::move(path)} {}
     /// Opens the folder `name`, below the root, and creates it where it is missing.
-    [[nodiscard]] Result<Descriptor> enter(std::string_view name);
-    [[nodiscard]] Result<Descriptor> file(std::string_view name, int flags);
+    [[nodiscard]] Result<base::Descriptor> enter(std::string_view name);
+    [[nodiscard]] Result<base::Descriptor> file(std::string_view name, int flags);
 
-    Descriptor root_;
+    base::Descriptor root_;
     std::filesystem::path path_;
 };
 

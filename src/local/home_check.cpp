@@ -397,7 +397,7 @@ private:
         if (!stored_.sessions.contains(session)) {
             SessionRow const owner{.id = session,
                                    .created = row.created,
-                                   .status = SessionStatus::finished,
+                                   .status = SessionPhase::finished,
                                    .reason = "success",
                                    .detail = "holds adopted checkpoints"};
             stored_.sessions[session] = owner;

@@ -1,6 +1,6 @@
 // An HTTP/1.1 server that sends anything, in pieces of any size. Whatever it is, each call ends
 // exactly once and nothing is touched afterwards.
-#include "support/fake_network.hpp"
+#include "support/memory/fake_network.hpp"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // An HTTP/2 server that sends anything after (or in place of) its SETTINGS. Each call ends
 // exactly once, and what the server cannot have seen may be sent again, so peers beyond the
 // first one refuse.
-#include "support/fake_network.hpp"
+#include "support/memory/fake_network.hpp"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // A client that sends anything, in pieces of any size, and reads as it likes. Whatever it does,
 // what reaches the handler is a request within the limits, each is answered once, what goes out is
 // made of whole answers, and the connection holds no more than it may.
-#include "support/wired_connection.hpp"
+#include "support/memory/wired_connection.hpp"
 
 #include <cstdint>
 #include <cstdlib>

@@ -9,11 +9,11 @@
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     using namespace tinkxx;
     std::string_view const body{reinterpret_cast<char const*>(data), size};
-    if (auto const promise = wire::decode_submitted(body)) {
-        // Either a promise or a result, and the result lies in the body.
-        if (!promise->result.empty() &&
-            (promise->result.data() < body.data() ||
-             promise->result.data() + promise->result.size() > body.data() + body.size())) {
+    if (auto const answer = wire::decode_submitted(body)) {
+        // Either a pending result or a result, and the result lies in the body.
+        if (!answer->result.empty() &&
+            (answer->result.data() < body.data() ||
+             answer->result.data() + answer->result.size() > body.data() + body.size())) {
             std::abort();
         }
     }

@@ -1,4 +1,5 @@
 // The small answers of start-up, sessions and lookups.
+#include "wire/rest/sessions.hpp"
 #include "wire/session/service_messages.hpp"
 #include "wire/session/telemetry.hpp"
 
@@ -20,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     (void)decode_session_created(json);
     (void)decode_sampling_session_created(json);
     (void)decode_sampling_session_joined(json);
-    (void)decode_sampler(json);
+    (void)decode_sampler_info(json);
     (void)decode_server_capabilities(json);
     (void)decode_healthz(json);
     (void)decode_telemetry_accepted(json);

@@ -2,9 +2,9 @@
 #include <tinkxx/retry_config.hpp>
 #include <tinkxx/types/checkpoint.hpp>
 
-#include "golden.hpp"
-#include "not_applied.hpp"
-#include "recording.hpp"
+#include "golden/recordings/golden.hpp"
+#include "golden/recordings/not_applied.hpp"
+#include "golden/recordings/recording.hpp"
 #include "service/auth/token_clock.hpp"
 #include "service/http/http_retry.hpp"
 #include "service/passes/chunking.hpp"

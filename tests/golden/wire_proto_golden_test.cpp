@@ -1,5 +1,5 @@
 // Our schema against the official one, and our decoder against protoc.
-#include "golden.hpp"
+#include "golden/recordings/golden.hpp"
 #include "wire/sampling/sample.hpp"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 #include "load/fairness.hpp"
 
 #include "load/latencies.hpp"
-#include "load/questions.hpp"
 #include "load/server_process.hpp"
+#include "load/users/questions.hpp"
 
 #include <tinkxx/tinkxx.hpp>
 

@@ -1,13 +1,13 @@
 // A server of this machine under load, with faults: `tinkxx-load --help`.
-#include "load/crowd.hpp"
 #include "load/fairness.hpp"
-#include "load/hostile.hpp"
+#include "load/hostile/hostile.hpp"
 #include "load/memory_watch.hpp"
 #include "load/options.hpp"
 #include "load/problems.hpp"
-#include "load/questions.hpp"
 #include "load/server_process.hpp"
-#include "load/training.hpp"
+#include "load/users/crowd.hpp"
+#include "load/users/questions.hpp"
+#include "load/users/training.hpp"
 
 #include <tinkxx/local/service_client.hpp>
 #include <tinkxx/tinkxx.hpp>

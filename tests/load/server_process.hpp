@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/processes.hpp"
+#include "support/sockets/processes.hpp"
 
 #include <tinkxx/http_client.hpp>
 

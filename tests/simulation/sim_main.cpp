@@ -5,12 +5,12 @@
 //
 // --trace-hash prints a hash of the trace for each seed: equal before and after a change that must
 // not alter what goes over the transport.
-#include "simulation/http_simulation.hpp"
+#include "simulation/http/http_simulation.hpp"
 #ifdef TINKXX_SIMULATION_LOCAL
-#include "simulation/local_simulation.hpp"
+#include "simulation/local/local_simulation.hpp"
 #endif
-#include "simulation/sampling_simulation.hpp"
-#include "simulation/training_simulation.hpp"
+#include "simulation/sampling/sampling_simulation.hpp"
+#include "simulation/training/training_simulation.hpp"
 
 #include <cstdint>
 #include <cstdlib>

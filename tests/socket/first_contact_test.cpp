@@ -1,7 +1,7 @@
 // Servers that a client can never work with: each call fails at once, and says what to do.
 #include "socket/modes.hpp"
-#include "support/canned_tinker.hpp"
-#include "support/script_server.hpp"
+#include "support/servers/canned_tinker.hpp"
+#include "support/servers/script_server.hpp"
 
 #include <tinkxx/service_client.hpp>
 

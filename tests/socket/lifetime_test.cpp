@@ -1,6 +1,6 @@
 // How long clients, calls and runtimes live: handles that go, processes that fork or end, and
 // file descriptors that run out. Over real connections, and in processes of their own.
-#include "support/canned_tinker.hpp"
+#include "support/servers/canned_tinker.hpp"
 
 #include <tinkxx/http_client.hpp>
 #include <tinkxx/service_client.hpp>

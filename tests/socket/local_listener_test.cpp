@@ -1,8 +1,8 @@
 // The listener of the local server over real sockets, on a loop that the test turns itself.
 #include "base/loop/event_loop.hpp"
 #include "local/listen/listener.hpp"
-#include "support/sockets.hpp"
-#include "support/wired_connection.hpp"
+#include "support/memory/wired_connection.hpp"
+#include "support/sockets/sockets.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -144,7 +144,7 @@ TEST_F(ListenerOnSockets, TakesALargeBodyAndGivesALargeAnswer) {
         if (at < body.size()) loop.turn(0s);
         return !handler.asked.empty();
     });
-    EXPECT_EQ(local::Body{handler.asked[0].request.body}.join(), body);
+    EXPECT_EQ(local::RequestBody{handler.asked[0].request.body}.join(), body);
     on_loop([&] { test::reply(*handler.asked[0].answer, std::string(8U << 20U, 'a')); });
     EXPECT_THAT(rest_of(client), EndsWith("\r\n\r\n" + std::string(8U << 20U, 'a')));
 }

@@ -3,8 +3,8 @@
 #include <tinkxx/local/service_client.hpp>
 #include <tinkxx/tinkxx.hpp>
 
-#include "support/processes.hpp"
-#include "support/sockets.hpp"
+#include "support/sockets/processes.hpp"
+#include "support/sockets/sockets.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

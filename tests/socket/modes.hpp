@@ -1,9 +1,9 @@
 #pragma once
 
-#include "support/certificates.hpp"
-#include "support/http2_script.hpp"
-#include "support/http_driver.hpp"
-#include "support/http_server.hpp"
+#include "support/servers/http2_script.hpp"
+#include "support/servers/http_server.hpp"
+#include "support/sockets/certificates.hpp"
+#include "support/sockets/http_driver.hpp"
 
 #include <tinkxx/net_transport.hpp>
 

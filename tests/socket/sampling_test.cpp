@@ -1,6 +1,6 @@
 // The sampling client over real connections, against a service with canned answers.
 #include "socket/modes.hpp"
-#include "support/canned_tinker.hpp"
+#include "support/servers/canned_tinker.hpp"
 
 #include <tinkxx/service_client.hpp>
 

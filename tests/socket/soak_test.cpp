@@ -1,6 +1,6 @@
 // Thousands of requests in flight while the server is killed and comes back.
 #include "socket/modes.hpp"
-#include "support/processes.hpp"
+#include "support/sockets/processes.hpp"
 
 #include <atomic>
 #include <random>

@@ -2,7 +2,7 @@
 #include <tinkxx/text/hub_http.hpp>
 
 #include "support/fake_hub.hpp"
-#include "support/http_server.hpp"
+#include "support/servers/http_server.hpp"
 #include "support/text_folder.hpp"
 
 #include <gmock/gmock.h>

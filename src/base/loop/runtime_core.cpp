@@ -312,6 +312,53 @@ private:
     SdkScope scope_;
 };
 
+/// Joins the threads, or, on one of them, lets them end by themselves. `lock` is of the mutex.
+template <class Impl>
+void end_threads(Impl& impl, std::unique_lock<std::mutex>& lock, bool on_own_thread) {
+    std::thread io;
+    std::thread callback;
+    if (impl.io_thread.joinable() && !impl.joining) {
+        io = std::move(impl.io_thread);
+        callback = std::move(impl.callback_thread);
+        if (on_own_thread) {
+            io.detach();
+            if (callback.joinable()) callback.detach();
+        } else {
+            impl.joining = true;
+        }
+    }
+    if (on_own_thread) return;
+    if (io.joinable()) {
+        lock.unlock();
+        io.join();
+        if (callback.joinable()) callback.join();
+        lock.lock();
+        impl.joining = false;
+        impl.changed.notify_all();
+    }
+    impl.changed.wait(lock, [&impl] { return impl.live_threads == 0 && !impl.joining; });
+}
+
+/// The last turns of a runtime without threads.
+template <class Impl>
+void finish_without_thread(Impl& impl, void const* runtime, std::unique_lock<std::mutex>& lock) {
+    while (impl.options.threads == 0 && !impl.ended) {
+        if (impl.turning) {
+            impl.changed.wait(lock);
+            continue;
+        }
+        impl.turning = true;
+        lock.unlock();
+        try {
+            Turning const turning{impl, runtime};
+            impl.finish_if_closing();
+        } catch (...) {
+            // A task of the user's scheduler threw; the shutdown goes on with the next.
+        }
+        lock.lock();
+    }
+}
+
 }  // namespace
 
 Resident::~Resident() {
@@ -622,45 +669,10 @@ void RuntimeCore::shutdown() noexcept {
     }
 
     bool const on_own_thread = on_sdk_thread();
-    std::thread io;
-    std::thread callback;
     std::unique_lock lock{impl.mutex};
-    if (impl.io_thread.joinable() && !impl.joining) {
-        io = std::move(impl.io_thread);
-        callback = std::move(impl.callback_thread);
-        if (on_own_thread) {
-            io.detach();
-            if (callback.joinable()) callback.detach();
-        } else {
-            impl.joining = true;
-        }
-    }
+    end_threads(impl, lock, on_own_thread);
     if (on_own_thread) return;
-
-    if (io.joinable()) {
-        lock.unlock();
-        io.join();
-        if (callback.joinable()) callback.join();
-        lock.lock();
-        impl.joining = false;
-        impl.changed.notify_all();
-    }
-    impl.changed.wait(lock, [&impl] { return impl.live_threads == 0 && !impl.joining; });
-    while (zero_thread() && !impl.ended) {
-        if (impl.turning) {
-            impl.changed.wait(lock);
-            continue;
-        }
-        impl.turning = true;
-        lock.unlock();
-        try {
-            Turning const turning{impl, this};
-            impl.finish_if_closing();
-        } catch (...) {
-            // A task of the user's scheduler threw; the shutdown goes on with the next.
-        }
-        lock.lock();
-    }
+    finish_without_thread(impl, this, lock);
     lock.unlock();
     impl.callbacks->wait_until_idle();
 }

@@ -1,5 +1,6 @@
 #include "engine/files/mapped_file.hpp"
 
+#include "base/common/descriptor.hpp"
 #include "engine/failure.hpp"
 
 #include <fcntl.h>
@@ -16,20 +17,6 @@
 namespace tinkxx::engine {
 
 namespace {
-
-class Descriptor {
-public:
-    explicit Descriptor(int fd) noexcept : fd_{fd} {}
-    Descriptor(Descriptor&& other) noexcept : fd_{std::exchange(other.fd_, -1)} {}
-    Descriptor& operator=(Descriptor&&) = delete;
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    [[nodiscard]] int get() const noexcept { return fd_; }
-
-private:
-    int fd_;
-};
 
 Error cannot_read(std::filesystem::path const& path, std::string_view why) {
     return invalid("cannot read " + path.string() + ": " + std::string(why),
@@ -54,7 +41,7 @@ Error wrong_kind(std::filesystem::path const& path, ::mode_t mode) {
 }
 
 struct OpenFile {
-    Descriptor descriptor;
+    base::Descriptor descriptor;
     std::size_t size{0};
 };
 
@@ -65,7 +52,7 @@ Result<OpenFile> open_regular(std::filesystem::path const& path) {
     if (!S_ISREG(status.st_mode)) return wrong_kind(path, status.st_mode);
     // Another file may have taken the name since. Opening a FIFO without O_NONBLOCK waits until
     // somebody writes to it, and opening a terminal without O_NOCTTY may take it over.
-    Descriptor file{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+    base::Descriptor file{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
     if (file.get() < 0) return cannot_read(path, errno);
     if (::fstat(file.get(), &status) != 0) return cannot_read(path, errno);
     if (!S_ISREG(status.st_mode)) return wrong_kind(path, status.st_mode);

@@ -2,14 +2,9 @@
 
 #include <cassert>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace tinkxx::engine {
-
-void PagePool::Free::operator()(float* memory) const noexcept {
-    ::operator delete[](memory, std::align_val_t{64});
-}
 
 PagePool::PagePool(KvLayout layout, std::size_t bytes)
     : layout_{layout}, capacity_{bytes / (layout.page_floats() * sizeof(float))} {}
@@ -21,10 +16,8 @@ PagePool::Page PagePool::take() {
     Page page = 0;
     if (free_.empty()) {
         page = static_cast<Page>(entries_.size());
-        auto* const memory =
-            static_cast<float*>(::operator new[](page_bytes(), std::align_val_t{64}));
-        entries_.emplace_back();
-        entries_.back().memory.reset(memory);
+        auto memory = aligned_floats(layout_.page_floats());
+        entries_.emplace_back().memory = std::move(memory);
     } else {
         page = free_.back();
         free_.pop_back();

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "engine/kernels/aligned_floats.hpp"
 #include "engine/model/pass.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -57,9 +57,6 @@ public:
     Node remember(Owner owner, Node parent, std::span<std::int32_t const> tokens, Page page);
 
 private:
-    struct Free {
-        void operator()(float* memory) const noexcept;
-    };
     struct Key {
         Owner owner{};
         Node parent{0};
@@ -76,7 +73,7 @@ private:
     };
     using Cache = std::map<Key, Cached>;
     struct Entry {
-        std::unique_ptr<float[], Free> memory{};
+        AlignedFloats memory{};
         /// Holders, the cache not counted.
         std::uint32_t holders{0};
         bool cached{false};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engine/kernels/aligned_floats.hpp"
 #include "engine/model/pass.hpp"
 #include "engine/sample/page_pool.hpp"
 #include "engine/sample/sampler.hpp"
@@ -8,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <new>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,29 +16,6 @@
 #include <vector>
 
 namespace tinkxx::engine {
-
-/// A block of floats that only grows.
-class GrowingBuffer {
-public:
-    float* reserve(std::size_t floats) {
-        if (floats > size_) {
-            memory_.reset();
-            memory_.reset(static_cast<float*>(
-                ::operator new[](floats * sizeof(float), std::align_val_t{64})));
-            size_ = floats;
-        }
-        return memory_.get();
-    }
-
-private:
-    struct Free {
-        void operator()(float* memory) const noexcept {
-            ::operator delete[](memory, std::align_val_t{64});
-        }
-    };
-    std::unique_ptr<float[], Free> memory_{};
-    std::size_t size_{0};
-};
 
 /// Pages that so many positions lie in.
 inline std::size_t pages_covering(std::size_t positions) {

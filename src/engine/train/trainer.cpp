@@ -1,12 +1,12 @@
 #include "engine/train/trainer.hpp"
 
 #include "engine/failure.hpp"
+#include "engine/kernels/aligned_floats.hpp"
 #include "engine/kernels/elementwise.hpp"
 #include "engine/train/backward.hpp"
 
 #include <atomic>
 #include <cstring>
-#include <new>
 #include <optional>
 
 namespace tinkxx::engine {
@@ -81,18 +81,11 @@ std::size_t pages_of(std::size_t tokens) {
     return (tokens + kv_block_positions - 1) / kv_block_positions;
 }
 
-struct FreeFloats {
-    void operator()(float* memory) const noexcept {
-        ::operator delete[](memory, std::align_val_t{64});
-    }
-};
-
 }  // namespace
 
 /// Memory of one thread.
 struct Trainer::Slot {
-    std::unique_ptr<float[], FreeFloats> memory{};
-    std::size_t floats{0};
+    GrowingBuffer memory{};
     PieceBuffers buffers{};
     std::vector<std::int32_t> tokens{};
     std::vector<std::int32_t> positions{};
@@ -108,16 +101,6 @@ struct Trainer::Slot {
     std::optional<LoraWeights> gradients{};
     LoraConfig gradients_config{};
     std::vector<PackedMatrix*> gradient_list{};
-
-    float* reserve(std::size_t wanted) {
-        if (wanted > floats) {
-            memory.reset();
-            memory.reset(static_cast<float*>(
-                ::operator new[](wanted * sizeof(float), std::align_val_t{64})));
-            floats = wanted;
-        }
-        return memory.get();
-    }
 };
 
 /// What all pieces of one call share.
@@ -157,7 +140,7 @@ std::size_t Trainer::activation_bytes(ModelConfig const& config, std::size_t ran
 
 std::size_t Trainer::held_bytes() const noexcept {
     std::size_t total = 0;
-    for (auto const& slot : slots_) total += slot->floats * sizeof(float);
+    for (auto const& slot : slots_) total += slot->memory.size() * sizeof(float);
     return total;
 }
 
@@ -280,7 +263,7 @@ void Trainer::PieceRun::take_memory(std::size_t page_count) {
     if (kind_ == PassKind::keep && floats() * sizeof(float) > options_.activation_bytes) {
         kind_ = PassKind::recompute;
     }
-    Carver carver{slot_.reserve(floats())};
+    Carver carver{slot_.memory.reserve(floats())};
     buffers_.carve(carver, config_, call_.rank, rows_, page_count, kind_);
     auto const page_floats = buffers_.kv.page_floats();
     // Attention multiplies unused positions by 0; stale memory could hold NaN.

@@ -25,12 +25,12 @@ inline void append_within(std::string& text, std::string_view more, std::size_t 
 
 /// The body of a request as it came. It grows in pieces, so that a large one is never copied while
 /// it comes, which is done where others wait.
-class Body {
+class RequestBody {
 public:
     static constexpr std::size_t largest_piece = std::size_t{1} << 20U;
 
-    Body() = default;
-    Body(std::string text) : size_{text.size()} {
+    RequestBody() = default;
+    RequestBody(std::string text) : size_{text.size()} {
         if (!text.empty()) pieces_.push_back(std::move(text));
     }
 

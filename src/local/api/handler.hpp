@@ -18,7 +18,7 @@ struct ServerRequest {
     std::string target{};
     Headers headers{};
     /// Complete; still compressed if a `Content-Encoding` says so.
-    Body body{};
+    RequestBody body{};
 };
 
 /// Where the answer to one request goes: `head`, any number of `data`, then `done`. Dropped before

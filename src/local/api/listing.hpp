@@ -21,7 +21,7 @@ namespace tinkxx::local {
 /// A page of the rows of a map, those with the largest rank first, as JSON: an object with an array
 /// of the rows and whatever `finish` adds.
 template <class Map>
-struct Listing {
+struct PageOrder {
     using Key = typename Map::key_type;
     using Row = typename Map::mapped_type;
     struct Page {
@@ -57,7 +57,7 @@ inline auto cursor_of(Page const& asked) {
 template <class Map>
 class ListAnswer {
 public:
-    ListAnswer(Listing<Map> listing, std::shared_ptr<Answer> answer)
+    ListAnswer(PageOrder<Map> listing, std::shared_ptr<Answer> answer)
         : listing_{std::move(listing)}, answer_{std::move(answer)}, walk_{listing_.rows} {
         if (listing_.after) {
             auto const found = listing_.rows.find(*listing_.after);
@@ -126,7 +126,7 @@ private:
         return true;
     }
 
-    Listing<Map> listing_;
+    PageOrder<Map> listing_;
     std::shared_ptr<Answer> answer_;
     Walk<Map> walk_;
     std::optional<Ranked> below_{};
@@ -135,14 +135,14 @@ private:
     std::vector<Ranked> found_{};
     std::int64_t at_{0};
     std::optional<Key> last_{};
-    typename Listing<Map>::Page page_{};
+    typename PageOrder<Map>::Page page_{};
     std::string body_{};
     wire::JsonOut json_{body_};
 };
 
 /// Queues the listing among `pieces`; the answer follows when its turn comes.
 template <class Map>
-void send_list(Pieces& pieces, std::shared_ptr<Answer> answer, Listing<Map> listing) {
+void send_list(Pieces& pieces, std::shared_ptr<Answer> answer, PageOrder<Map> listing) {
     auto list = std::make_unique<ListAnswer<Map>>(std::move(listing), std::move(answer));
     pieces.run([list = std::move(list)] { return list->go_on(); });
 }

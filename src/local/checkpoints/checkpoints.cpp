@@ -185,7 +185,7 @@ bool Checkpoints::must_stay(std::string const& session) const {
     return first != checkpoints_.end() && first->first.run.starts_with(session + ":");
 }
 
-void Checkpoints::summarize(std::string const& session, SessionSummary& summary) const {
+void Checkpoints::summarize(std::string const& session, SessionHoldings& summary) const {
     auto const start = session + ":";
     auto const first = checkpoints_.lower_bound(TinkerPath{.run = start});
     for (auto at = first; at != checkpoints_.end() && at->first.run.starts_with(start); ++at) {
@@ -274,7 +274,7 @@ void Checkpoints::undo_keeping(std::shared_ptr<Keeping> const& keeping, Result<v
 // The end of checkpoints ------------------------------------------------------------------------
 
 void Checkpoints::forget(std::shared_ptr<Answer> const& answer, TinkerPath const& path,
-                         std::string_view event, Turns::Held turn) {
+                         std::string_view event, ChangeQueue::Held turn) {
     TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     auto const folder = checkpoints_.at(path).folder;
     // Should the server end before the folder is gone, the next one knows that it may go.
@@ -308,13 +308,14 @@ bool Checkpoints::go_on(Look& look) const {
 void Checkpoints::finish_look(Look const& look) {
     for (auto const& path : look.expired) {
         Ask nobody{.operation = "expiry"};
-        uses_.services.turns.take(nobody, [this, path](Ask&, Turns::Held turn) -> MaybeRefused {
-            // Its time may have been changed meanwhile.
-            bool const there = checkpoints_.contains(path);
-            if (!there || find(path) != nullptr || reserved_.contains(path)) return {};
-            forget({}, path, "checkpoint_expired", std::move(turn));
-            return {};
-        });
+        uses_.services.turns.take(
+            nobody, [this, path](Ask&, ChangeQueue::Held turn) -> MaybeRefused {
+                // Its time may have been changed meanwhile.
+                bool const there = checkpoints_.contains(path);
+                if (!there || find(path) != nullptr || reserved_.contains(path)) return {};
+                forget({}, path, "checkpoint_expired", std::move(turn));
+                return {};
+            });
     }
 }
 
@@ -328,14 +329,14 @@ void Checkpoints::send_list_of(Ask& ask, std::string run, Page const& page) {
     };
     send_list(
         uses_.services.lists, ask.answer,
-        Listing<Map>{.rows = checkpoints_,
-                     .name = "checkpoints",
-                     .fits = fits,
-                     .rank = [](CheckpointRow const& row) { return row.ordinal; },
-                     .offset = page.offset,
-                     .limit = page.limit,
-                     .write = [](JsonOut& json, CheckpointRow const& row) { write(json, row); },
-                     .finish = cursor_of(page)});
+        PageOrder<Map>{.rows = checkpoints_,
+                       .name = "checkpoints",
+                       .fits = fits,
+                       .rank = [](CheckpointRow const& row) { return row.ordinal; },
+                       .offset = page.offset,
+                       .limit = page.limit,
+                       .write = [](JsonOut& json, CheckpointRow const& row) { write(json, row); },
+                       .finish = cursor_of(page)});
 }
 
 MaybeRefused Checkpoints::list_run_checkpoints(Ask& ask) {
@@ -362,7 +363,7 @@ void Checkpoints::change(Ask& ask, std::string_view event,
     uses_.services.turns.take(
         ask,
         [this, event = std::string{event}, change = std::move(change)](
-            Ask& mine, Turns::Held turn) mutable -> MaybeRefused {
+            Ask& mine, ChangeQueue::Held turn) mutable -> MaybeRefused {
             auto const found = named(mine);
             if (!found) return found.refused();
             auto row = **found;
@@ -400,7 +401,7 @@ MaybeRefused Checkpoints::check_unreserved(std::string_view operation,
 }
 
 MaybeRefused Checkpoints::delete_checkpoint(Ask& ask) {
-    uses_.services.turns.take(ask, [this](Ask& mine, Turns::Held turn) -> MaybeRefused {
+    uses_.services.turns.take(ask, [this](Ask& mine, ChangeQueue::Held turn) -> MaybeRefused {
         auto const found = named(mine);
         if (!found) return found.refused();
         auto const path = (*found)->path;

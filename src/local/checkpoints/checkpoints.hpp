@@ -85,7 +85,7 @@ public:
     void finish_look(Look const& look);
 
     [[nodiscard]] bool must_stay(std::string const& session) const override;
-    void summarize(std::string const& session, SessionSummary& summary) const override;
+    void summarize(std::string const& session, SessionHoldings& summary) const override;
 
 private:
     struct Keeping;
@@ -99,7 +99,7 @@ private:
     void change(Ask& ask, std::string_view event,
                 tinkxx::detail::UniqueFunction<MaybeRefused(CheckpointRow&)> change);
     void forget(std::shared_ptr<Answer> const& answer, TinkerPath const& path,
-                std::string_view event, Turns::Held turn);
+                std::string_view event, ChangeQueue::Held turn);
     void write_row(std::shared_ptr<Keeping> const& keeping);
     void finish_keeping(std::shared_ptr<Keeping> const& keeping);
     void undo_keeping(std::shared_ptr<Keeping> const& keeping, Result<void> why);

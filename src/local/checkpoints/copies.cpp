@@ -70,7 +70,7 @@ Copies::Job Copies::rows_of(CheckpointRow const& source, ws::CopyWeights const& 
     copy->owner = {.id = id,
                    .created = now,
                    .project_id = request.destination_project_id,
-                   .status = SessionStatus::finished,
+                   .status = SessionPhase::finished,
                    .reason = "success",
                    .detail = "holds a copy of " + source.path.text()};
     copy->run = {.id = id + ":train:0",

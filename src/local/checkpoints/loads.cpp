@@ -125,7 +125,7 @@ MaybeRefused Loads::as_new_model(Ask& ask, ws::LoadWeights const& request,
     return {};
 }
 
-void Loads::load_new(NewModel const& place, std::string const& request_id,
+void Loads::load_new(ModelPlace const& place, std::string const& request_id,
                      ws::LoadWeights const& request, CheckpointRow const& row) {
     uses_.models.load(place.id, row, state_of(request),
                       [this, id = place.id, request_id,

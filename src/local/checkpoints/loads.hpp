@@ -1,8 +1,8 @@
 #pragma once
 
+#include "local/base_models/base_models.hpp"
 #include "local/checkpoints/checkpoints.hpp"
 #include "local/checkpoints/runs.hpp"
-#include "local/core/base_models.hpp"
 #include "local/core/services.hpp"
 #include "local/training/models.hpp"
 
@@ -35,7 +35,7 @@ private:
                                             Fingerprint const& print);
     [[nodiscard]] MaybeRefused begin(wire::server::LoadWeights const& request,
                                      std::string const& request_id);
-    void load_new(NewModel const& place, std::string const& request_id,
+    void load_new(ModelPlace const& place, std::string const& request_id,
                   wire::server::LoadWeights const& request, CheckpointRow const& row);
 
     Uses uses_;

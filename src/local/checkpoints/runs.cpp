@@ -79,7 +79,7 @@ std::size_t Runs::kept_bytes(std::string const& session) const {
     return bytes;
 }
 
-void Runs::summarize(std::string const& session, SessionSummary& summary) const {
+void Runs::summarize(std::string const& session, SessionHoldings& summary) const {
     for_session(runs_, session, [&](std::string const& id, auto&) { summary.runs.push_back(id); });
 }
 
@@ -100,14 +100,14 @@ MaybeRefused Runs::list_runs(Ask& ask) {
         checkpoints_.write_run(json, run);
     };
     send_list(services_.lists, ask.answer,
-              Listing<Map>{.rows = runs_,
-                           .name = "training_runs",
-                           .fits = fits,
-                           .rank = [](RunRow const& run) { return to_micros(run.created); },
-                           .offset = page->offset,
-                           .limit = page->limit,
-                           .write = write,
-                           .finish = cursor_of(*page)});
+              PageOrder<Map>{.rows = runs_,
+                             .name = "training_runs",
+                             .fits = fits,
+                             .rank = [](RunRow const& run) { return to_micros(run.created); },
+                             .offset = page->offset,
+                             .limit = page->limit,
+                             .write = write,
+                             .finish = cursor_of(*page)});
     return {};
 }
 

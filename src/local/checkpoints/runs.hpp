@@ -56,7 +56,7 @@ public:
     [[nodiscard]] bool go_on(Look& look) const;
 
     [[nodiscard]] std::size_t kept_bytes(std::string const& session) const override;
-    void summarize(std::string const& session, SessionSummary& summary) const override;
+    void summarize(std::string const& session, SessionHoldings& summary) const override;
     void forget_session(std::string const& session, std::vector<Change>& changes) override;
 
 private:

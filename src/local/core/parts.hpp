@@ -1,5 +1,6 @@
 #pragma once
 
+#include "local/base_models/base_models.hpp"
 #include "local/checkpoints/checkpoints.hpp"
 #include "local/checkpoints/copies.hpp"
 #include "local/checkpoints/downloads.hpp"
@@ -7,7 +8,6 @@
 #include "local/checkpoints/loads.hpp"
 #include "local/checkpoints/runs.hpp"
 #include "local/checkpoints/saves.hpp"
-#include "local/core/base_models.hpp"
 #include "local/core/server_info.hpp"
 #include "local/core/services.hpp"
 #include "local/results/retrieval.hpp"

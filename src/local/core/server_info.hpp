@@ -1,6 +1,6 @@
 #pragma once
 
-#include "local/core/base_models.hpp"
+#include "local/base_models/base_models.hpp"
 #include "local/core/services.hpp"
 #include "local/sessions/sessions.hpp"
 

@@ -7,8 +7,8 @@
 #include "local/api/ask.hpp"
 #include "local/api/bodies.hpp"
 #include "local/api/pieces.hpp"
+#include "local/core/change_queue.hpp"
 #include "local/core/counters.hpp"
-#include "local/core/turns.hpp"
 #include "local/results/results.hpp"
 #include "local/store/home.hpp"
 #include "local/store/store.hpp"
@@ -52,7 +52,7 @@ struct Services {
     std::unique_ptr<Worker> result_worker;
     std::unique_ptr<Store> store;
     Bodies bodies;
-    Turns turns;
+    ChangeQueue turns;
     /// Lists and reports that are being made.
     Pieces lists;
     Counters counters{};

@@ -5,7 +5,7 @@
 #include "engine/jobs.hpp"
 #include "local/api/fingerprint.hpp"
 #include "local/api/outcome.hpp"
-#include "local/core/base_models.hpp"
+#include "local/base_models/base_models.hpp"
 #include "wire/server/requests.hpp"
 
 #include <cstddef>

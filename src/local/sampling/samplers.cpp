@@ -39,7 +39,7 @@ std::size_t Samplers::kept_bytes(std::string const& session) const {
     return bytes;
 }
 
-void Samplers::summarize(std::string const& session, SessionSummary& summary) const {
+void Samplers::summarize(std::string const& session, SessionHoldings& summary) const {
     for_session(samplers_, session,
                 [&](std::string const& id, auto&) { summary.samplers.push_back(id); });
 }
@@ -148,15 +148,15 @@ MaybeRefused Samplers::join_sampling_session(Ask& ask) {
             return ws::decode_text("join_sampling_session", body, "sampling_session_id");
         },
         [this](Ask& asked, std::string id) -> MaybeRefused {
-            uses_.services.turns.take(asked,
-                                      [this, id = std::move(id)](Ask& mine, Turns::Held turn) {
-                                          return join(mine, id, std::move(turn));
-                                      });
+            uses_.services.turns.take(
+                asked, [this, id = std::move(id)](Ask& mine, ChangeQueue::Held turn) {
+                    return join(mine, id, std::move(turn));
+                });
             return {};
         });
 }
 
-MaybeRefused Samplers::join(Ask& ask, std::string const& id, Turns::Held turn) {
+MaybeRefused Samplers::join(Ask& ask, std::string const& id, ChangeQueue::Held turn) {
     auto const* const found = find(id);
     if (found == nullptr) {
         return Refused{404, "join_sampling_session: there is no sampler " + id.substr(0, 200)};

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "local/api/pieces.hpp"
+#include "local/base_models/base_models.hpp"
 #include "local/checkpoints/checkpoints.hpp"
-#include "local/core/base_models.hpp"
 #include "local/core/services.hpp"
 #include "local/sampling/weights_cache.hpp"
 #include "local/sessions/sessions.hpp"
@@ -54,7 +54,7 @@ public:
 
     [[nodiscard]] bool in_use(std::string const& session) const override;
     [[nodiscard]] std::size_t kept_bytes(std::string const& session) const override;
-    void summarize(std::string const& session, SessionSummary& summary) const override;
+    void summarize(std::string const& session, SessionHoldings& summary) const override;
     /// Removes weights that have no name.
     void end_session(std::string const& session) override;
     void forget_session(std::string const& session, std::vector<Change>& changes) override;
@@ -65,7 +65,7 @@ private:
     /// The row that a request asks for.
     [[nodiscard]] Outcome<SamplerRow> row_of(
         wire::server::CreateSamplingSession const& request) const;
-    [[nodiscard]] MaybeRefused join(Ask& ask, std::string const& id, Turns::Held turn);
+    [[nodiscard]] MaybeRefused join(Ask& ask, std::string const& id, ChangeQueue::Held turn);
 
     Uses uses_;
     Map samplers_;

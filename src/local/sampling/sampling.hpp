@@ -1,7 +1,7 @@
 #pragma once
 
+#include "local/base_models/base_models.hpp"
 #include "local/checkpoints/checkpoints.hpp"
-#include "local/core/base_models.hpp"
 #include "local/core/services.hpp"
 #include "local/sampling/sample_request.hpp"
 #include "local/sampling/samplers.hpp"

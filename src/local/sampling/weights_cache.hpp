@@ -1,7 +1,7 @@
 #pragma once
 
+#include "local/base_models/base_models.hpp"
 #include "local/checkpoints/folders.hpp"
-#include "local/core/base_models.hpp"
 #include "local/core/services.hpp"
 #include "local/store/rows.hpp"
 

@@ -14,7 +14,7 @@ namespace tinkxx::local {
 inline constexpr std::size_t row_bytes = 512;
 
 /// What a session has, as clients are told.
-struct SessionSummary {
+struct SessionHoldings {
     std::vector<std::string> runs{};
     std::vector<std::string> samplers{};
     std::int64_t checkpoints{0};
@@ -36,7 +36,7 @@ public:
     [[nodiscard]] virtual bool must_stay(std::string const& /*session*/) const { return false; }
     /// What its rows count for among `Limits::kept_bytes`.
     [[nodiscard]] virtual std::size_t kept_bytes(std::string const& /*session*/) const { return 0; }
-    virtual void summarize(std::string const& /*session*/, SessionSummary& /*summary*/) const {}
+    virtual void summarize(std::string const& /*session*/, SessionHoldings& /*summary*/) const {}
     /// The session has ended: frees what nobody else uses.
     virtual void end_session(std::string const& /*session*/) {}
     /// Forgets its rows, and adds to `changes` what removes them from the store.

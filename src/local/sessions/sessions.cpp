@@ -35,13 +35,13 @@ bool named(std::optional<std::string> const& name, std::string const& words) {
     return true;
 }
 
-std::string_view status_type(SessionStatus status) {
+std::string_view status_type(SessionPhase status) {
     switch (status) {
-        case SessionStatus::active:
+        case SessionPhase::active:
             return "active";
-        case SessionStatus::finished:
+        case SessionPhase::finished:
             return "client_finished";
-        case SessionStatus::expired:
+        case SessionPhase::expired:
             break;
     }
     return "cancelled";
@@ -94,13 +94,13 @@ void write_texts(JsonOut& json, std::string_view name, std::vector<std::string> 
 void write_status(JsonOut& json, SessionRow const& row) {
     json.open_object();
     json.member("type", status_type(row.status));
-    if (row.status == SessionStatus::finished) {
+    if (row.status == SessionPhase::finished) {
         json.key("reason");
         json.open_object();
         json.member("type", row.reason);
         json.close_object();
     }
-    if (row.status != SessionStatus::active) nullable(json, "detail", row.detail);
+    if (row.status != SessionPhase::active) nullable(json, "detail", row.detail);
     json.close_object();
 }
 
@@ -109,7 +109,7 @@ void write_status(JsonOut& json, SessionRow const& row) {
 Sessions::Sessions(Services& services, std::map<std::string, SessionRow> rows)
     : services_{services} {
     for (auto& [id, row] : rows) {
-        if (row.status == SessionStatus::active) ++active_;
+        if (row.status == SessionPhase::active) ++active_;
         sessions_[id].row = std::move(row);
     }
 }
@@ -128,10 +128,10 @@ Outcome<SessionRow const*> Sessions::active(std::string_view operation, std::str
                                 "; create one first"};
     }
     auto& session = found->second;
-    if (session.row.status != SessionStatus::active) {
+    if (session.row.status != SessionPhase::active) {
         auto const timeout = services_.options.session_timeout.count();
         return Refused{410, std::string{operation} + ": session " + id +
-                                (session.row.status == SessionStatus::finished
+                                (session.row.status == SessionPhase::finished
                                      ? " was finished by its client"
                                      : " has expired: it gave no sign of life for " +
                                            std::to_string(timeout) + " s") +
@@ -154,7 +154,7 @@ SessionRow const* Sessions::find(std::string const& id) const {
 
 bool Sessions::is_active(std::string const& id) const {
     auto const* const row = find(id);
-    return row != nullptr && row->status == SessionStatus::active;
+    return row != nullptr && row->status == SessionPhase::active;
 }
 
 std::string Sessions::new_id() {
@@ -207,7 +207,7 @@ void Sessions::end(std::string const& id) {
 
 void Sessions::expire(Session& session) {
     --active_;
-    session.row.status = SessionStatus::expired;
+    session.row.status = SessionPhase::expired;
     services_.log(LogLevel::info, "local server: session " + session.row.id + " has expired");
     services_.store->write({{Table::session, session.row.id, encode(session.row)}});
     end(session.row.id);
@@ -221,7 +221,7 @@ MaybeRefused Sessions::make_room() {
     if (active_ < services_.options.limits.sessions) return {};
     Session* silent = nullptr;
     for (auto& [id, session] : sessions_) {
-        if (session.row.status != SessionStatus::active) continue;
+        if (session.row.status != SessionPhase::active) continue;
         if (silent != nullptr && silent->seen <= session.seen) continue;
         if (!in_use(id)) silent = &session;
     }
@@ -258,7 +258,7 @@ bool Sessions::go_on(Look& look) {
     return look.walk.go_on(rows_at_once, [&](std::string const& id, Session const& /*row*/) {
         auto& one = sessions_.at(id);
         look.bytes += kept_bytes_of(one.row);
-        if (one.row.status == SessionStatus::active) {
+        if (one.row.status == SessionPhase::active) {
             if (now - one.seen >= patience_with(id)) expire(one);
         } else if (may_forget(id)) {
             look.ended.emplace_back(one.row.created, id);
@@ -350,25 +350,26 @@ MaybeRefused Sessions::finish_session(Ask& ask) {
         ask, [](std::string body) { return wire::server::decode_finish(body); },
         [this](Ask& asked, wire::server::Finish request) -> MaybeRefused {
             if (auto no = check_metadata("finish", request.detail.value_or("").size())) return no;
-            services_.turns.take(asked,
-                                 [this, request = std::move(request)](Ask& mine, Turns::Held turn) {
-                                     return finish(mine, request, std::move(turn));
-                                 });
+            services_.turns.take(
+                asked, [this, request = std::move(request)](Ask& mine, ChangeQueue::Held turn) {
+                    return finish(mine, request, std::move(turn));
+                });
             return {};
         });
 }
 
-MaybeRefused Sessions::finish(Ask& ask, wire::server::Finish const& request, Turns::Held turn) {
+MaybeRefused Sessions::finish(Ask& ask, wire::server::Finish const& request,
+                              ChangeQueue::Held turn) {
     auto const& id = ask.names.at(0);
     auto const found = sessions_.find(id);
     if (found == sessions_.end()) return no_session("finish", id);
     // The first reason wins.
-    if (found->second.row.status != SessionStatus::active) {
+    if (found->second.row.status != SessionPhase::active) {
         send_json(*ask.answer, "{}");
         return {};
     }
     auto row = found->second.row;
-    row.status = SessionStatus::finished;
+    row.status = SessionPhase::finished;
     row.reason = request.reason;
     row.detail = request.detail;
     std::vector<Change> changes{{Table::session, id, encode(row)}};
@@ -378,7 +379,7 @@ MaybeRefused Sessions::finish(Ask& ask, wire::server::Finish const& request, Tur
                          if (still != sessions_.end()) {
                              // It may have expired meanwhile.
                              auto const was = still->second.row.status;
-                             if (was == SessionStatus::active) --active_;
+                             if (was == SessionPhase::active) --active_;
                              still->second.row = row;
                              end(row.id);
                          }
@@ -392,17 +393,17 @@ MaybeRefused Sessions::list_sessions(Ask& ask) {
     if (!page) return page.refused();
     send_list(
         services_.lists, ask.answer,
-        Listing<Map>{.rows = sessions_,
-                     .name = "sessions",
-                     .rank = created,
-                     .offset = page->offset,
-                     .limit = page->limit,
-                     .write = [](JsonOut& json, Session const& one) { json.value(one.row.id); }});
+        PageOrder<Map>{.rows = sessions_,
+                       .name = "sessions",
+                       .rank = created,
+                       .offset = page->offset,
+                       .limit = page->limit,
+                       .write = [](JsonOut& json, Session const& one) { json.value(one.row.id); }});
     return {};
 }
 
-SessionSummary Sessions::summary_of(std::string const& id) const {
-    SessionSummary summary;
+SessionHoldings Sessions::summary_of(std::string const& id) const {
+    SessionHoldings summary;
     for (auto const* const contents : contents_) contents->summarize(id, summary);
     return summary;
 }
@@ -427,15 +428,16 @@ MaybeRefused Sessions::set_project(Ask& ask) {
         [](std::string body) { return wire::server::decode_text("project", body, "project_id"); },
         [this](Ask& asked, std::string project) -> MaybeRefused {
             if (auto no = check_metadata("project", project.size())) return no;
-            services_.turns.take(asked,
-                                 [this, project = std::move(project)](Ask& mine, Turns::Held turn) {
-                                     return change_project(mine, project, std::move(turn));
-                                 });
+            services_.turns.take(
+                asked, [this, project = std::move(project)](Ask& mine, ChangeQueue::Held turn) {
+                    return change_project(mine, project, std::move(turn));
+                });
             return {};
         });
 }
 
-MaybeRefused Sessions::change_project(Ask& ask, std::string const& project, Turns::Held turn) {
+MaybeRefused Sessions::change_project(Ask& ask, std::string const& project,
+                                      ChangeQueue::Held turn) {
     auto const& id = ask.names.at(0);
     auto const* const found = find(id);
     if (found == nullptr) return no_session("project", id);
@@ -480,7 +482,7 @@ void Sessions::write_found(JsonOut& json, SessionRow const& row) const {
 void Sessions::send_found(Ask& ask, wire::server::SearchSessions search) {
     auto const limit = search.limit;
     auto after = search.after_session;
-    auto next = [this](JsonOut& json, Listing<Map>::Page const& page) {
+    auto next = [this](JsonOut& json, PageOrder<Map>::Page const& page) {
         json.key("next_cursor");
         auto const* const last = page.last ? find(*page.last) : nullptr;
         if (last == nullptr) return json.null();
@@ -491,16 +493,16 @@ void Sessions::send_found(Ask& ask, wire::server::SearchSessions search) {
     };
     send_list(
         services_.lists, ask.answer,
-        Listing<Map>{.rows = sessions_,
-                     .name = "sessions",
-                     .fits = [search = std::move(search)](
-                                 Session const& session) { return fits(search, session.row); },
-                     .rank = created,
-                     .after = std::move(after),
-                     .limit = limit,
-                     .write = [this](JsonOut& json,
-                                     Session const& session) { write_found(json, session.row); },
-                     .finish = std::move(next)});
+        PageOrder<Map>{.rows = sessions_,
+                       .name = "sessions",
+                       .fits = [search = std::move(search)](
+                                   Session const& session) { return fits(search, session.row); },
+                       .rank = created,
+                       .after = std::move(after),
+                       .limit = limit,
+                       .write = [this](JsonOut& json,
+                                       Session const& session) { write_found(json, session.row); },
+                       .finish = std::move(next)});
 }
 
 MaybeRefused Sessions::trace_export(Ask& ask) {

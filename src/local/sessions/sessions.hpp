@@ -102,11 +102,11 @@ private:
     /// Whether a session that has ended is of no use to anybody.
     [[nodiscard]] bool may_forget(std::string const& id) const;
     [[nodiscard]] std::size_t all_bytes_of(Session const& session) const;
-    [[nodiscard]] SessionSummary summary_of(std::string const& id) const;
+    [[nodiscard]] SessionHoldings summary_of(std::string const& id) const;
     [[nodiscard]] MaybeRefused finish(Ask& ask, wire::server::Finish const& request,
-                                      Turns::Held turn);
+                                      ChangeQueue::Held turn);
     [[nodiscard]] MaybeRefused change_project(Ask& ask, std::string const& project,
-                                              Turns::Held turn);
+                                              ChangeQueue::Held turn);
     void send_found(Ask& ask, wire::server::SearchSessions search);
     void write_found(wire::JsonOut& json, SessionRow const& row) const;
 

@@ -105,19 +105,6 @@ Result<std::vector<std::string>> checkpoint_files(fs::path const& folder) {
 
 }  // namespace
 
-Descriptor::Descriptor(Descriptor&& other) noexcept : fd_{std::exchange(other.fd_, -1)} {}
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-}
-
-Descriptor::~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-}
-
-int Descriptor::release() noexcept { return std::exchange(fd_, -1); }
-
 EntryKind kind_of(fs::path const& path) noexcept {
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0) return EntryKind::missing;

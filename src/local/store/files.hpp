@@ -2,6 +2,8 @@
 
 #include <tinkxx/result.hpp>
 
+#include "base/common/descriptor.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -15,21 +17,7 @@
 
 namespace tinkxx::local {
 
-/// An open file; closed with its owner.
-class Descriptor {
-public:
-    explicit Descriptor(int fd = -1) noexcept : fd_{fd} {}
-    Descriptor(Descriptor&& other) noexcept;
-    Descriptor& operator=(Descriptor&& other) noexcept;
-    ~Descriptor();
-
-    [[nodiscard]] int get() const noexcept { return fd_; }
-    /// Gives it away.
-    [[nodiscard]] int release() noexcept;
-
-private:
-    int fd_;
-};
+using base::Descriptor;
 
 enum class EntryKind : std::uint8_t { missing, file, folder, symlink, other };
 /// What stands at a path, which is not followed.

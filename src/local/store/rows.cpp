@@ -216,7 +216,7 @@ Result<SessionRow> decode_session_row(std::string_view json) {
         auto const status = in.required<std::string>("status");
         auto const* const found = std::ranges::find(status_names, status);
         if (found == status_names.end()) return in.fail("a session with a status");
-        out.status = static_cast<SessionStatus>(found - status_names.begin());
+        out.status = static_cast<SessionPhase>(found - status_names.begin());
         out.reason = in.required<std::string>("reason");
         out.detail = in.optional<std::string>("detail");
     });

@@ -19,7 +19,7 @@ namespace tinkxx::local {
 using Texts = std::map<std::string, std::string>;
 [[nodiscard]] std::size_t bytes_of(Texts const& texts) noexcept;
 
-enum class SessionStatus : std::uint8_t { active, finished, expired };
+enum class SessionPhase : std::uint8_t { active, finished, expired };
 
 struct SessionRow {
     std::string id{};
@@ -29,7 +29,7 @@ struct SessionRow {
     std::string sdk_version{};
     std::optional<std::string> project_id{};
     std::optional<std::string> display_name{};
-    SessionStatus status{SessionStatus::active};
+    SessionPhase status{SessionPhase::active};
     /// Of a finished one: `success`, `errored` or `interrupted`.
     std::string reason{};
     std::optional<std::string> detail{};

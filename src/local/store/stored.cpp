@@ -138,7 +138,7 @@ Result<Inventory> take_inventory(Home const& home, Stored const& stored) {
         if (row.folder.empty()) continue;
         auto const owner = stored.sessions.find(row.session);
         // A session that nobody knows of has not ended: its row may be what was lost.
-        if (owner == stored.sessions.end() || owner->second.status == SessionStatus::active) {
+        if (owner == stored.sessions.end() || owner->second.status == SessionPhase::active) {
             wanted.insert(row.folder);
         } else {
             over.insert(row.folder);

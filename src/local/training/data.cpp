@@ -157,7 +157,8 @@ std::size_t token_count(ModelInput const& input) noexcept {
     return count;
 }
 
-Result<Batch> to_batch(wire::server::ForwardBackward const& request, BatchLimits const& most) {
+Result<TrainingBatch> to_batch(wire::server::ForwardBackward const& request,
+                               BatchLimits const& most) {
     std::string_view const operation = request.forward_only ? "forward" : "forward_backward";
     std::map<std::string, double> config;
     for (auto const& [name, value] : request.config) {
@@ -174,7 +175,7 @@ Result<Batch> to_batch(wire::server::ForwardBackward const& request, BatchLimits
         return refused(operation, std::string{loss.error().field()}, loss.error().what());
     }
     if (request.data.empty()) return refused(operation, "data", "there are no data; send some");
-    Batch batch{.loss = *loss};
+    TrainingBatch batch{.loss = *loss};
     batch.data.reserve(request.data.size());
     std::size_t cells = 0;
     for (std::size_t i = 0; i < request.data.size(); ++i) {

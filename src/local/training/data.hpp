@@ -23,7 +23,7 @@ namespace tinkxx::local {
 /// How many tokens it has.
 [[nodiscard]] std::size_t token_count(ModelInput const& input) noexcept;
 
-struct Batch {
+struct TrainingBatch {
     std::vector<engine::Datum> data{};
     engine::Loss loss{};
     std::size_t tokens{0};
@@ -42,8 +42,8 @@ struct BatchLimits {
 /// that is missing, unknown or of another type, no data, more of something than the limits allow.
 /// They are checked before memory is taken: a sparse matrix may stand for far more than came over
 /// the wire.
-[[nodiscard]] Result<Batch> to_batch(wire::server::ForwardBackward const& request,
-                                     BatchLimits const& most);
+[[nodiscard]] Result<TrainingBatch> to_batch(wire::server::ForwardBackward const& request,
+                                             BatchLimits const& most);
 
 /// The answer of the API.
 [[nodiscard]] ForwardBackwardOutput to_output(std::string_view loss_fn,

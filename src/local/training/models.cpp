@@ -32,7 +32,7 @@ Outcome<Models::Model*> Models::find(std::string_view operation, std::string con
         return Refused{404, what + "there is no model " + id.substr(0, 200) + "; create it first"};
     }
     auto const* const owner = uses_.sessions.find(run->session);
-    bool const over = owner != nullptr && owner->status != SessionStatus::active;
+    bool const over = owner != nullptr && owner->status != SessionPhase::active;
     return Refused{
         404, what + "model " + id + " is not in memory any more: " +
                  (over ? "its session has ended" : "it was unloaded, or the server was restarted") +
@@ -50,15 +50,15 @@ std::size_t Models::bytes_of_training(BaseModel const& base, Training const& tra
 
 // New models ------------------------------------------------------------------------------------
 
-Outcome<NewModel> Models::place(std::string_view operation, std::string const& session,
-                                std::int64_t model_seq_id, Fingerprint const& print) {
+Outcome<ModelPlace> Models::place(std::string_view operation, std::string const& session,
+                                  std::int64_t model_seq_id, Fingerprint const& print) {
     auto const what = std::string{operation} + ": ";
     if (auto const no = uses_.services.check_accepting(operation)) return *no;
     auto const owner = uses_.sessions.active(operation, session);
     if (!owner) return owner.refused();
-    NewModel place{.id = (*owner)->id + ":train:" + std::to_string(model_seq_id),
-                   .session = (*owner)->id,
-                   .print = print};
+    ModelPlace place{.id = (*owner)->id + ":train:" + std::to_string(model_seq_id),
+                     .session = (*owner)->id,
+                     .print = print};
     if (auto const found = models_.find(place.id); found != models_.end()) {
         if (found->second.creation.fingerprint == print) {
             place.made_by = found->second.creation.request_id;
@@ -74,7 +74,7 @@ Outcome<NewModel> Models::place(std::string_view operation, std::string const& s
     return place;
 }
 
-Outcome<std::string> Models::add(std::string_view operation, NewModel const& place,
+Outcome<std::string> Models::add(std::string_view operation, ModelPlace const& place,
                                  BaseModel const& base, Training const& training, Texts metadata) {
     TINKXX_ASSERT_LOOP(uses_.services.scheduler);
     auto const bytes = bytes_of_training(base, training);

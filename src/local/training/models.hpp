@@ -1,8 +1,8 @@
 #pragma once
 
+#include "local/base_models/base_models.hpp"
 #include "local/checkpoints/folders.hpp"
 #include "local/checkpoints/runs.hpp"
-#include "local/core/base_models.hpp"
 #include "local/core/services.hpp"
 #include "local/sampling/weights_cache.hpp"
 #include "local/sessions/sessions.hpp"
@@ -21,7 +21,7 @@
 namespace tinkxx::local {
 
 /// A place for a new model.
-struct NewModel {
+struct ModelPlace {
     std::string id{};
     std::string session{};
     Fingerprint print{};
@@ -61,10 +61,10 @@ public:
 
     /// Where the model of a session with this number goes. Refuses one that is there, made
     /// otherwise, or that is gone.
-    [[nodiscard]] Outcome<NewModel> place(std::string_view operation, std::string const& session,
-                                          std::int64_t model_seq_id, Fingerprint const& print);
+    [[nodiscard]] Outcome<ModelPlace> place(std::string_view operation, std::string const& session,
+                                            std::int64_t model_seq_id, Fingerprint const& print);
     /// Counts it and takes memory for it; returns the id of the request that makes it.
-    [[nodiscard]] Outcome<std::string> add(std::string_view operation, NewModel const& place,
+    [[nodiscard]] Outcome<std::string> add(std::string_view operation, ModelPlace const& place,
                                            BaseModel const& base, Training const& training,
                                            Texts metadata);
     /// Loads a checkpoint into a model, before anything that is asked of the model from now on.

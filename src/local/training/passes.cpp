@@ -22,14 +22,14 @@ struct Passes::Pass {
     bool forward_only{false};
     Fingerprint print{};
     /// Why not, if the engine cannot compute it.
-    Result<Batch> batch{Batch{}};
+    Result<TrainingBatch> batch{TrainingBatch{}};
     std::size_t bytes{0};
 };
 
 namespace {
 
 /// What a batch holds in memory, and what its result will.
-std::size_t held_bytes(Batch const& batch) {
+std::size_t held_bytes(TrainingBatch const& batch) {
     std::size_t bytes = 0;
     for (auto const& datum : batch.data) {
         bytes += sizeof datum + datum.tokens.size() * sizeof(datum.tokens[0]) +
@@ -54,7 +54,7 @@ Fingerprint print_of(ws::ForwardBackward const& request) {
     return print;
 }
 
-Result<Batch> read_batch(ws::ForwardBackward const& request, BatchLimits const& most) {
+Result<TrainingBatch> read_batch(ws::ForwardBackward const& request, BatchLimits const& most) {
     try {
         return to_batch(request, most);
     } catch (Error const& error) {

@@ -40,7 +40,7 @@ protected:
     void drop_input(std::size_t bytes) noexcept { input_ = input_.subspan(bytes); }
 
     std::span<char const> input_;
-    std::unique_ptr<char[]> buffer_{new char[piece_bytes]};  // not cleared: it is overwritten
+    std::unique_ptr<char[]> buffer_{std::make_unique_for_overwrite<char[]>(piece_bytes)};
     std::size_t produced_{0};
     bool begun_{false};
 

@@ -122,6 +122,8 @@ private:
 
     void deliver_readable();
     void deliver_writable();
+    /// What to encrypt next: of the first piece from `offset` on, and of those that follow it.
+    std::span<char const> next_record(std::span<iovec const> pieces, std::size_t offset);
     /// Keeps the text of what SSL_get_error called `kind`.
     void explain(int kind);
 
@@ -430,6 +432,25 @@ IoResult TlsStreamImpl::read(std::span<char> into) {
     return {.bytes = filled};
 }
 
+std::span<char const> TlsStreamImpl::next_record(std::span<iovec const> pieces,
+                                                 std::size_t offset) {
+    // A write that OpenSSL did not finish must be repeated with the same bytes, no more: it
+    // has encrypted them already.
+    auto const wanted = retry_bytes_ != 0 ? retry_bytes_ : record_bytes;
+    auto const* const data = static_cast<char const*>(pieces.front().iov_base) + offset;
+    auto size = std::min(pieces.front().iov_len - offset, wanted);
+    if (size == wanted || pieces.size() == 1) return {data, size};
+    auto& scratch = context_->scratch();
+    std::memcpy(scratch.data(), data, size);
+    for (auto const& piece : pieces.subspan(1)) {
+        auto const more = std::min(piece.iov_len, wanted - size);
+        if (more != 0) std::memcpy(scratch.data() + size, piece.iov_base, more);
+        size += more;
+        if (size == wanted) break;
+    }
+    return {scratch.data(), size};
+}
+
 IoResult TlsStreamImpl::write(std::span<iovec const> pieces) {
     TINKXX_ASSERT_LOOP(loop_);
     if (write_failed_) return {.status = IoResult::Status::error};
@@ -447,29 +468,14 @@ IoResult TlsStreamImpl::write(std::span<iovec const> pieces) {
         offset += bytes;
     };
     for (skip(0); !pieces.empty();) {
-        // A write that OpenSSL did not finish must be repeated with the same bytes, no more: it
-        // has encrypted them already.
-        auto const wanted = retry_bytes_ != 0 ? retry_bytes_ : record_bytes;
-        auto const* data = static_cast<char const*>(pieces.front().iov_base) + offset;
-        auto size = std::min(pieces.front().iov_len - offset, wanted);
-        if (size < wanted && pieces.size() > 1) {
-            auto& scratch = context_->scratch();
-            std::memcpy(scratch.data(), data, size);
-            for (auto const& piece : pieces.subspan(1)) {
-                auto const more = std::min(piece.iov_len, wanted - size);
-                if (more != 0) std::memcpy(scratch.data() + size, piece.iov_base, more);
-                size += more;
-                if (size == wanted) break;
-            }
-            data = scratch.data();
-        }
-        if (size < retry_bytes_) {
+        auto const record = next_record(pieces, offset);
+        if (record.size() < retry_bytes_) {
             read_failed_ = write_failed_ = true;
             error_ = "a TLS write was not repeated as it began";
             return {.status = IoResult::Status::error};
         }
         std::size_t sent = 0;
-        auto const result = ::SSL_write_ex(ssl_.get(), data, size, &sent);
+        auto const result = ::SSL_write_ex(ssl_.get(), record.data(), record.size(), &sent);
         if (result == 1) {
             retry_bytes_ = 0;
             written += sent;
@@ -478,7 +484,7 @@ IoResult TlsStreamImpl::write(std::span<iovec const> pieces) {
         }
         auto const kind = ::SSL_get_error(ssl_.get(), result);
         if (kind == SSL_ERROR_WANT_WRITE || kind == SSL_ERROR_WANT_READ) {
-            retry_bytes_ = size;
+            retry_bytes_ = record.size();
             write_needs_read_ = kind == SSL_ERROR_WANT_READ;
             break;
         }

@@ -1,5 +1,6 @@
 #include <tinkxx/credentials.hpp>
 
+#include "base/common/descriptor.hpp"
 #include "wire/json/json.hpp"
 
 #include <boost/json/object.hpp>
@@ -50,23 +51,9 @@ ErrorDetails refused(std::string const& path, std::string_view action, int code)
     return refused(path, std::string{action} + ": " + std::generic_category().message(code));
 }
 
-class File {
-public:
-    explicit File(int fd) noexcept : fd_{fd} {}
-    ~File() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    File(File const&) = delete;
-    File& operator=(File const&) = delete;
-    [[nodiscard]] int get() const noexcept { return fd_; }
-
-private:
-    int fd_;
-};
-
 /// The document; empty if there is no file.
 Result<json::object> load(std::string const& path) {
-    File const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    base::Descriptor const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
     if (file.get() < 0) {
         if (errno == ENOENT || errno == ENOTDIR) return json::object{};
         return refused(path, "cannot be opened", errno);
@@ -180,7 +167,7 @@ Result<void> save(std::string const& path, json::object document) {
         }
     }
     auto temporary = path + ".XXXXXX";
-    File const file{::mkostemp(temporary.data(), O_CLOEXEC)};  // mode 0600
+    base::Descriptor const file{::mkostemp(temporary.data(), O_CLOEXEC)};  // mode 0600
     if (file.get() < 0) return refused(path, "cannot be written", errno);
     auto written = write_all(file.get(), path, text);
     if (written && ::rename(temporary.c_str(), path.c_str()) != 0) {

@@ -1,5 +1,7 @@
 #include "service/auth/process_runner.hpp"
 
+#include "base/common/descriptor.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -27,24 +29,6 @@ namespace {
 /// More than any credential has.
 constexpr std::size_t most_output = std::size_t{64} * 1024;
 
-class Descriptor {
-public:
-    Descriptor() noexcept = default;
-    explicit Descriptor(int fd) noexcept : fd_{fd} {}
-    Descriptor(Descriptor&& other) noexcept : fd_{std::exchange(other.fd_, -1)} {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    [[nodiscard]] int get() const noexcept { return fd_; }
-
-private:
-    int fd_{-1};
-};
-
 std::string error_text(int code) { return std::generic_category().message(code); }
 
 /// One command. Its thread waits for it; the loop may kill it at any time.
@@ -57,9 +41,9 @@ public:
     std::string start(std::string const& command) {
         std::array<int, 2> ends{-1, -1};
         if (::pipe2(ends.data(), O_CLOEXEC) != 0) return "pipe: " + error_text(errno);
-        output_ = Descriptor{ends[0]};
-        Descriptor const theirs{ends[1]};
-        wake_ = Descriptor{::eventfd(0, EFD_CLOEXEC)};
+        output_ = base::Descriptor{ends[0]};
+        base::Descriptor const theirs{ends[1]};
+        wake_ = base::Descriptor{::eventfd(0, EFD_CLOEXEC)};
         if (wake_.get() < 0) return "eventfd: " + error_text(errno);
 
         posix_spawn_file_actions_t files;
@@ -139,8 +123,8 @@ private:
         }
     }
 
-    Descriptor output_{};
-    Descriptor wake_{};
+    base::Descriptor output_{};
+    base::Descriptor wake_{};
     pid_t process_{-1};
     std::mutex mutex_{};
     bool reaped_{false};

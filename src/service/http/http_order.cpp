@@ -45,36 +45,43 @@ void add_trace_context(Headers& headers, Headers const& common, TracePropagator 
     }
 }
 
+std::optional<ErrorDetails> problem_of(HttpRequest const& request) {
+    if (!is_method(request.method)) {
+        return invalid(request, "method", request.method, "must be a word such as GET");
+    }
+    auto problem = check_headers(request.headers, "headers");
+    if (!problem) problem = check_headers({{"Content-Type", request.content_type}}, "content_type");
+    if (!problem && request.idempotency_key) {
+        problem =
+            check_headers({{"X-Idempotency-Key", *request.idempotency_key}}, "idempotency_key");
+    }
+    if (!problem && request.timeouts) problem = check_timeouts(*request.timeouts);
+    if (!problem && request.max_retries) problem = check_retries(*request.max_retries);
+    if (!problem) return std::nullopt;
+    return in_request(request, *std::move(problem));
+}
+
+// The lines that all requests of the client have, but for those that this one has of its own.
+std::shared_ptr<Headers const> common_headers(HttpRequest const& request,
+                                              HttpContext const& context, bool own) {
+    bool const reads = request.method == "GET" || request.method == "HEAD";
+    bool const typed = request.headers.contains("content-type");
+    auto common = own ? context.headers() : context.foreign_headers();
+    if (!typed && own && (!reads || !request.body.empty())) common = context.json_headers();
+    bool const overlaps = std::ranges::any_of(
+        request.headers, [&](Header const& line) { return common->contains(line.name); });
+    if (!overlaps) return common;
+    auto rest = *common;
+    for (auto const& line : request.headers) rest.remove(line.name);
+    return std::make_shared<Headers const>(std::move(rest));
+}
+
 }  // namespace
 
 Result<HttpOrder> make_order(HttpRequest request, HttpContext const& context,
                              TracePropagator const& propagator) {
     auto const& config = context.config();
-    if (!is_method(request.method)) {
-        return invalid(request, "method", request.method, "must be a word such as GET");
-    }
-    if (auto problem = check_headers(request.headers, "headers")) {
-        return in_request(request, std::move(*problem));
-    }
-    if (auto problem = check_headers({{"Content-Type", request.content_type}}, "content_type")) {
-        return in_request(request, std::move(*problem));
-    }
-    if (request.idempotency_key) {
-        if (auto problem = check_headers({{"X-Idempotency-Key", *request.idempotency_key}},
-                                         "idempotency_key")) {
-            return in_request(request, std::move(*problem));
-        }
-    }
-    if (request.timeouts) {
-        if (auto problem = check_timeouts(*request.timeouts)) {
-            return in_request(request, std::move(*problem));
-        }
-    }
-    if (request.max_retries) {
-        if (auto problem = check_retries(*request.max_retries)) {
-            return in_request(request, std::move(*problem));
-        }
-    }
+    if (auto problem = problem_of(request)) return *std::move(problem);
 
     HttpOrder order;
     bool const absolute = is_absolute_url(request.path);
@@ -83,26 +90,11 @@ Result<HttpOrder> make_order(HttpRequest request, HttpContext const& context,
         config.endpoint.url(request.path, own ? config.default_query : Query{}, request.query);
     order.send_credential = own;
     order.operation.path = request.path.substr(0, request.path.find('?'));
+    if (!request.content_type.empty()) {
+        request.headers.set("Content-Type", std::move(request.content_type));
+    }
+    order.common_headers = common_headers(request, context, own);
     order.operation.method = std::move(request.method);
-
-    bool const reads = order.operation.method == "GET" || order.operation.method == "HEAD";
-    bool const typed = !request.content_type.empty() || request.headers.contains("content-type");
-    order.common_headers = own ? context.headers() : context.foreign_headers();
-    if (typed) {
-        if (!request.content_type.empty()) {
-            request.headers.set("Content-Type", std::move(request.content_type));
-        }
-    } else if (own && (!reads || !request.body.empty())) {
-        order.common_headers = context.json_headers();
-    }
-    bool const overlaps = std::ranges::any_of(request.headers, [&order](Header const& line) {
-        return order.common_headers->contains(line.name);
-    });
-    if (overlaps) {
-        auto rest = *order.common_headers;
-        for (auto const& line : request.headers) rest.remove(line.name);
-        order.common_headers = std::make_shared<Headers const>(std::move(rest));
-    }
     order.headers = std::move(request.headers);
     add_trace_context(order.headers, *order.common_headers, propagator);
 

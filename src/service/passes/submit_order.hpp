@@ -15,7 +15,7 @@
 
 namespace tinkxx::service {
 
-/// A request that the service answers by a promise, with everything decided.
+/// A request that the service answers by a pending result, with everything decided.
 struct SubmitOrder {
     /// Both point to text that stays.
     std::string_view path{};

@@ -14,7 +14,7 @@ namespace tinkxx::service {
 /// (R-SAMP-50, R-SAMP-51). Reads no clock.
 class BillingPause {
 public:
-    /// How long the submit loop and the future loop wait before they ask again (R-SAMP-52).
+    /// How long the submit loop and the polls for a result wait before they ask again (R-SAMP-52).
     static constexpr std::chrono::seconds step{5};
     /// An incident ends when none of its warnings is younger than this.
     static constexpr std::chrono::seconds memory{300};

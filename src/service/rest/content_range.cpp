@@ -3,7 +3,7 @@
 #include <tinkxx/error.hpp>
 
 #include "base/common/ascii.hpp"
-#include "files/descriptor.hpp"
+#include "base/common/descriptor.hpp"
 #include "files/folder_writer.hpp"
 #include "wire/json/base64.hpp"
 
@@ -96,7 +96,7 @@ std::optional<FileDigest> file_digest(Headers const& lines, bool whole) {
 }
 
 Result<void> check_digest(std::filesystem::path const& path, FileDigest const& digest) {
-    files::Descriptor const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    base::Descriptor const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
     if (!file) return files::file_error("open", path, errno);
     bool const sha = digest.kind == FileDigest::Kind::sha256;
     std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> const context{EVP_MD_CTX_new(),

@@ -1,7 +1,7 @@
 #include "service/results/cancel_queue.hpp"
 
 #include "base/loop/loop_rule.hpp"
-#include "wire/session/future.hpp"
+#include "wire/session/result_answer.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -46,7 +46,7 @@ void CompletionPoll::wait(CompletionWaiter& waiter, std::string_view request_id)
         unclaimed_.erase(entry);
         return finish(waiter, completed);
     }
-    // Two that wait for one promise are a fault of the server; the second looks for itself.
+    // Two that wait for one result are a fault of the server; the second looks for itself.
     if (given_up_ || !by_id_.emplace(waiter.request_id_, &waiter).second) {
         return finish(waiter, {.how = Completed::How::poll_yourselves});
     }

@@ -18,7 +18,7 @@ namespace tinkxx::service {
 
 namespace {
 
-namespace answer = wire::future_answer;
+namespace answer = wire::result_answer;
 namespace json = boost::json;
 using std::chrono::nanoseconds;
 
@@ -141,7 +141,7 @@ PollMachine::Poll PollMachine::patiently(TimePoint now, PollWait why) noexcept {
     return poll;
 }
 
-PollMachine::Step PollMachine::on_answer(wire::FutureAnswer const& answer, TimePoint now) {
+PollMachine::Step PollMachine::on_answer(wire::ResultAnswer const& answer, TimePoint now) {
     backoffs_ = 0;
     same_errors_ = 0;
     failures_ = 0;
@@ -202,7 +202,7 @@ PollMachine::Step PollMachine::on_error(Error const& error, TimePoint now) {
     if (error.kind() == ErrorKind::status || error.kind() == ErrorKind::billing) {
         return on_status(error.http_status().value_or(0), error, now);
     }
-    // The client went away; that is no failure of the promise.
+    // The client went away; that is no failure of the result.
     if (error.kind() == ErrorKind::cancelled || error.kind() == ErrorKind::closed) {
         return {.next = Fail{error.details()}};
     }
@@ -327,7 +327,7 @@ PollMachine::Step PollMachine::back_off(TimePoint now, PollWait why, std::string
 PollMachine::Step PollMachine::final_status(int status, Error const& error, RetryEnd stopped,
                                             std::string_view kind) const {
     // A handler must not submit anew because of a status that it would repeat for a submit: the
-    // promise is there, only its result cannot be had.
+    // pending result is there, only it cannot be had.
     auto details = about(error, is_passing(status) ? ErrorKind::request_failed : error.kind());
     details.http_status = status;
     details.stopped = stopped;

@@ -5,7 +5,7 @@
 #include <tinkxx/scheduler.hpp>
 
 #include "service/telemetry/telemetry.hpp"
-#include "wire/session/future.hpp"
+#include "wire/session/result_answer.hpp"
 
 #include <boost/json/object.hpp>
 
@@ -19,7 +19,7 @@
 
 namespace tinkxx::service {
 
-/// What holds for all promises of a client.
+/// What holds for all results that a client waits for.
 struct PollRules {
     PollBackoff backoff{};
     /// Two polls of which the second follows at once begin this far apart (R-FUT-11).
@@ -43,7 +43,7 @@ enum class PollWait : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(PollWait why) noexcept;
 
-/// Decides what follows each answer to the polls for one promise: the third layer of retries
+/// Decides what follows each answer to the polls for one result: the third layer of retries
 /// (R-FUT-03, R-FUT-07). Touches no socket and reads no clock, so every path is tested by calling
 /// it.
 class PollMachine {
@@ -93,7 +93,7 @@ public:
     /// A poll begins; its number, 0 for the first.
     std::int64_t begin(TimePoint now) noexcept;
     /// A 2xx answer came.
-    [[nodiscard]] Step on_answer(wire::FutureAnswer const& answer, TimePoint now);
+    [[nodiscard]] Step on_answer(wire::ResultAnswer const& answer, TimePoint now);
     /// No answer came, or one with another status.
     [[nodiscard]] Step on_error(Error const& error, TimePoint now);
     /// After `AskBilling`; without a pause the 402 is final.
@@ -102,10 +102,10 @@ public:
     /// The deadline has passed (R-FUT-21).
     [[nodiscard]] Step on_deadline(TimePoint now);
 
-    /// The error of a promise that is given up after this failure, though it could be asked for
+    /// The error of a result that is given up after this failure, though it could be asked for
     /// again.
     [[nodiscard]] ErrorDetails given_up(Error const& error) const;
-    /// Polls in a row to which no answer came, or one that says nothing about the promise.
+    /// Polls in a row to which no answer came, or one that says nothing about the result.
     [[nodiscard]] int failures() const noexcept { return failures_; }
     [[nodiscard]] bool failing() const noexcept { return failures_ > 0; }
 

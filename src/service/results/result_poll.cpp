@@ -50,11 +50,11 @@ bool is_failure(PollWait why) noexcept {
     return true;
 }
 
-wire::FutureAnswer classified(std::string_view content_type, std::string_view body) noexcept {
+wire::ResultAnswer classified(std::string_view content_type, std::string_view body) noexcept {
     try {
-        return wire::classify_future_answer(content_type, body);
+        return wire::classify_result_answer(content_type, body);
     } catch (std::exception const& e) {
-        return wire::future_answer::Malformed{e.what()};
+        return wire::result_answer::Malformed{e.what()};
     }
 }
 
@@ -114,7 +114,7 @@ struct ResultPoll::Classification {
     ResultPoll* owner{nullptr};
     std::string content_type{};
     std::string body{};
-    wire::FutureAnswer answer{};
+    wire::ResultAnswer answer{};
 };
 
 ResultPoll::ResultPoll(ResultSurroundings const& around, Listener& listener) noexcept
@@ -271,9 +271,9 @@ void ResultPoll::on_classified() {
     take(std::move(job->answer), std::move(job->body));
 }
 
-void ResultPoll::take(wire::FutureAnswer answer, std::string&& body) {
+void ResultPoll::take(wire::ResultAnswer answer, std::string&& body) {
     failing_since_ = {};
-    if (auto* failed = std::get_if<wire::future_answer::Failed>(&answer)) {
+    if (auto* failed = std::get_if<wire::result_answer::Failed>(&answer)) {
         failed->message = around_->http().config().scrubber.scrub(failed->message);
     }
     auto step = machine_->on_answer(answer, around_->scheduler().now());
@@ -281,7 +281,7 @@ void ResultPoll::take(wire::FutureAnswer answer, std::string&& body) {
         return follow(std::move(step), nullptr);
     }
     RetrievedResult result;
-    if (auto const* found = std::get_if<wire::future_answer::Json>(&answer)) {
+    if (auto const* found = std::get_if<wire::result_answer::Json>(&answer)) {
         if (!found->result.empty()) {
             result.offset = static_cast<std::size_t>(found->result.data() - body.data());
         }

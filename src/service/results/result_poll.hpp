@@ -34,7 +34,7 @@ public:
     [[nodiscard]] Scheduler& scheduler() const noexcept { return http().scheduler(); }
     [[nodiscard]] ByteBudget& downloads() const noexcept { return *downloads_; }
     [[nodiscard]] PollRules const& rules() const noexcept { return rules_; }
-    /// A poll, whose result may come as protobuf or not (R-FUT-01). Of the first one for a promise
+    /// A poll, whose result may come as protobuf or not (R-FUT-01). Of the first one for a result
     /// the lines that tell its number and type are among those in common. The types are few, and
     /// text that stays.
     [[nodiscard]] std::shared_ptr<HttpOrder const> const& first_poll(std::string_view request_type,
@@ -75,7 +75,7 @@ struct RequestExtras {
     Metadata metadata{};
 };
 
-/// A promise of the server that shall be kept.
+/// A result that the server has promised.
 struct ResultOrder {
     /// Points to text that outlives the poll.
     std::string_view request_id{};
@@ -117,7 +117,7 @@ struct PollStanding {
         classifying,  ///< a large answer is looked at
     };
     Doing doing{Doing::nothing};
-    /// Since when the promise is polled for, and since when it does the above.
+    /// Since when the result is polled for, and since when it does the above.
     TimePoint since{};
     TimePoint doing_since{};
     /// Polls begun.
@@ -131,7 +131,7 @@ struct PollStanding {
     std::optional<TimePoint> failing_since{};
 };
 
-/// Asks for the result of one promise until it is there or cannot come (R-FUT-01 … R-FUT-40): a
+/// Asks for the one result until it is there or cannot come (R-FUT-01 … R-FUT-40): a
 /// member of the call that needs it. May be started again once it is over.
 ///
 /// Loop thread only. Destroying it cancels. If the client closes while a poll waits, the next one
@@ -203,7 +203,7 @@ private:
     void wait(PollMachine::Poll const& poll);
     void classify(std::string content_type, std::string body);
     void on_classified();
-    void take(wire::FutureAnswer answer, std::string&& body);
+    void take(wire::ResultAnswer answer, std::string&& body);
     void follow(PollMachine::Step step, Error const* failure);
     [[nodiscard]] bool may_go_on(PollMachine::Poll const& poll, Error const& failure);
     void report(PollMachine::Step const& step, Error const* failure) const;

@@ -6,7 +6,7 @@
 #include "service/sampling/dispatched_sample.hpp"
 #include "service/telemetry/error_text.hpp"
 #include "service/text/retry_after.hpp"
-#include "wire/session/future.hpp"
+#include "wire/session/result_answer.hpp"
 
 #include <boost/json/object.hpp>
 

@@ -109,6 +109,10 @@ private:
     [[nodiscard]] bool retries() const noexcept { return config().enable_retry_logic; }
     /// Empty until the service has accepted it.
     [[nodiscard]] std::string const& request_id() const noexcept;
+    /// Why it is not submitted, read or written yet; nullopt if something else is the matter.
+    [[nodiscard]] std::optional<std::string> held_by() const;
+    /// What only its present stage says of it.
+    void fill_of_stage(OperationStatus& status, TimePoint now) const;
     [[nodiscard]] ErrorDetails with_request(ErrorDetails details) const;
     void report_attempt(Error const& error, bool retry) const;
     template <class Event>

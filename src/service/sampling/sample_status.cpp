@@ -37,6 +37,34 @@ void SampleCall::fill(OperationStatus& status, TimePoint now) const {
     if (handler() != nullptr) {
         if (auto const stuck = handler()->stuck_at()) status.gives_up_in = *stuck - now;
     }
+    if (auto why = held_by()) status.why = *std::move(why);
+    fill_of_stage(status, now);
+}
+
+std::optional<std::string> SampleCall::held_by() const {
+    switch (stage_) {
+        case Stage::waiting_for_slot:
+            return "as many samples are under way as RetryConfig::max_connections or the server "
+                   "allows";
+        case Stage::waiting_for_count:
+            return std::to_string(core().count().in_use()) +
+                   " samples are being submitted (DispatchLimits::count)";
+        case Stage::throttled:
+            return "after a refusal for load only " + std::to_string(core().throttled().in_use()) +
+                   " are submitted at a time (DispatchLimits::throttled)";
+        case Stage::waiting_for_bytes:
+            return "other prompts are being submitted (DispatchLimits::bytes); this one counts " +
+                   std::to_string(dispatched_->permits.byte_cost) + " bytes";
+        case Stage::encoding:
+            return "its long prompt is being written";
+        case Stage::decoding:
+            return "its long result is being read";
+        default:
+            return std::nullopt;
+    }
+}
+
+void SampleCall::fill_of_stage(OperationStatus& status, TimePoint now) const {
     switch (stage_) {
         case Stage::starting:
         case Stage::creating_sampler:
@@ -44,31 +72,6 @@ void SampleCall::fill(OperationStatus& status, TimePoint now) const {
             status.why = sampler_->standing(now);
             if (auto const until = sampler_->until()) status.ends_in = *until - now;
             if (auto const call = sampler_->call_standing()) describe_stall(status, *call, now);
-            break;
-        case Stage::waiting_for_slot:
-            status.why =
-                "as many samples are under way as RetryConfig::max_connections or the server "
-                "allows";
-            break;
-        case Stage::waiting_for_count:
-            status.why = std::to_string(core().count().in_use()) +
-                         " samples are being submitted (DispatchLimits::count)";
-            break;
-        case Stage::throttled:
-            status.why = "after a refusal for load only " +
-                         std::to_string(core().throttled().in_use()) +
-                         " are submitted at a time (DispatchLimits::throttled)";
-            break;
-        case Stage::waiting_for_bytes:
-            status.why =
-                "other prompts are being submitted (DispatchLimits::bytes); this one counts " +
-                std::to_string(dispatched_->permits.byte_cost) + " bytes";
-            break;
-        case Stage::encoding:
-            status.why = "its long prompt is being written";
-            break;
-        case Stage::decoding:
-            status.why = "its long result is being read";
             break;
         case Stage::waiting_for_completion:
             if (auto const* completions = sampler_->completions()) {

@@ -157,6 +157,80 @@ Result<NewModel> model_for(SavedModel const& saved, WeightsInfo const& info) {
     return model;
 }
 
+/// What the service says of how a model is made of a checkpoint.
+struct StartFlags {
+    bool via_load{false};
+    bool exchanges{false};
+};
+
+/// A checkpoint as the service describes it, and the token to load it with.
+struct Checkpointed {
+    WeightsInfo info{};
+    std::string token{};
+};
+
+/// The token of another owner travels as the service wants tokens: exchanged, if it has ours
+/// exchanged (R-TRAIN-83).
+std::string token_of(ClientCore& core, std::string const& raw) {
+    auto const exchanged = core.session().exchanged_token();
+    return !raw.empty() && exchanged ? *exchanged : raw;
+}
+
+Future<ModelHandle> create_by_load(Runtime const& runtime, CoreHandle const& session,
+                                   CoreHandle const& lookup, SavedModel saved, bool exchanges) {
+    if (saved.token.empty() || !exchanges) {
+        auto token = saved.token;
+        return load_new_model(runtime, session, std::move(saved), std::move(token));
+    }
+    auto token =
+        once_ready<std::string>(runtime, lookup, nullptr, saved.operation,
+                                [core = lookup.get(), raw = saved.token]() -> Result<std::string> {
+                                    return token_of(*core, raw);
+                                });
+    return token.then([runtime, session, saved = std::move(saved)](std::string exchanged) mutable {
+        return load_new_model(runtime, session, std::move(saved), std::move(exchanged));
+    });
+}
+
+Future<Checkpointed> look_up(Runtime const& runtime, CoreHandle const& lookup,
+                             SavedModel const& saved) {
+    Promise<Checkpointed> promise{runtime};
+    auto found = promise.get_future();
+    std::make_shared<RequestCall<Checkpointed>>(
+        lookup, nullptr, saved.operation,
+        [path = saved.path](ClientCore& core) {
+            auto order = post_order(core.http(), "/api/v1/weights_info",
+                                    wire::encode_weights_info(path), Purpose::train);
+            add_method(order, core.session().config().sdk_version,
+                       "get_weights_info_by_tinker_path");
+            return order;
+        },
+        Repeat::submit_loop,
+        [core = lookup.get(),
+         raw = saved.token](HttpResponse const& response) -> Result<Checkpointed> {
+            auto info = wire::decode_weights_info(response.body);
+            if (!info) return info.error();
+            return Checkpointed{*std::move(info), token_of(*core, raw)};
+        },
+        std::move(promise))
+        ->launch();
+    return found;
+}
+
+/// A model of the checkpoint's shape, and then its weights: two requests.
+Future<ModelHandle> create_and_load(Runtime const& runtime, CoreHandle const& session,
+                                    SavedModel saved, Checkpointed of) {
+    auto model = model_for(saved, of.info);
+    if (!model) return make_failed_future<ModelHandle>(model.error());
+    auto created = create_model(runtime, session, *std::move(model));
+    return created.then([runtime, saved = std::move(saved),
+                         token = std::move(of.token)](ModelHandle made) mutable {
+        auto loaded = load_weights(runtime, made, saved.operation, CallOptions(), Headers(),
+                                   std::move(saved.path), saved.with_optimizer, std::move(token));
+        return loaded.then([made = std::move(made)](LoadResult const&) { return made; });
+    });
+}
+
 }  // namespace
 
 Future<ModelHandle> create_model(Runtime const& runtime, CoreHandle session, NewModel model) {
@@ -187,74 +261,19 @@ Future<ModelHandle> create_model(Runtime const& runtime, CoreHandle session, New
 
 Future<ModelHandle> create_model_from(Runtime const& runtime, CoreHandle const& session,
                                       CoreHandle const& lookup, SavedModel saved) {
-    // The token of another owner travels as the service wants tokens: exchanged, if it has ours
-    // exchanged (R-TRAIN-83).
-    auto const token_of = [](ClientCore& core, std::string const& raw) {
-        auto const exchanged = core.session().exchanged_token();
-        return !raw.empty() && exchanged ? *exchanged : raw;
-    };
-    struct Flags {
-        bool via_load{false};
-        bool exchanges{false};
-    };
-    auto ready = once_ready<Flags>(
-        runtime, session, nullptr, saved.operation, [core = session.get()]() -> Result<Flags> {
-            auto const& flags = core->session().flags();
-            return Flags{flags.create_model_via_load_weights, flags.pjwt_auth_enabled};
+    auto flags = once_ready<StartFlags>(
+        runtime, session, nullptr, saved.operation, [core = session.get()]() -> Result<StartFlags> {
+            auto const& given = core->session().flags();
+            return StartFlags{given.create_model_via_load_weights, given.pjwt_auth_enabled};
         });
-    return ready.then([runtime, session, lookup, token_of,
-                       saved = std::move(saved)](Flags flags) mutable -> Future<ModelHandle> {
-        if (flags.via_load) {
-            if (saved.token.empty() || !flags.exchanges) {
-                auto token = saved.token;
-                return load_new_model(runtime, session, std::move(saved), std::move(token));
-            }
-            auto token = once_ready<std::string>(
-                runtime, lookup, nullptr, saved.operation,
-                [core = lookup.get(), token_of, raw = saved.token]() -> Result<std::string> {
-                    return token_of(*core, raw);
-                });
-            return token.then([runtime, session, lookup,
-                               saved = std::move(saved)](std::string exchanged) mutable {
-                return load_new_model(runtime, session, std::move(saved), std::move(exchanged));
-            });
+    return flags.then([runtime, session, lookup,
+                       saved = std::move(saved)](StartFlags given) mutable -> Future<ModelHandle> {
+        if (given.via_load) {
+            return create_by_load(runtime, session, lookup, std::move(saved), given.exchanges);
         }
-        struct Found {
-            WeightsInfo info{};
-            std::string token{};
-        };
-        Promise<Found> promise{runtime};
-        auto looked_up = promise.get_future();
-        std::make_shared<RequestCall<Found>>(
-            lookup, nullptr, saved.operation,
-            [path = saved.path](ClientCore& core) {
-                auto order = post_order(core.http(), "/api/v1/weights_info",
-                                        wire::encode_weights_info(path), Purpose::train);
-                add_method(order, core.session().config().sdk_version,
-                           "get_weights_info_by_tinker_path");
-                return order;
-            },
-            Repeat::submit_loop,
-            [core = lookup.get(), token_of,
-             raw = saved.token](HttpResponse const& response) -> Result<Found> {
-                auto info = wire::decode_weights_info(response.body);
-                if (!info) return info.error();
-                return Found{*std::move(info), token_of(*core, raw)};
-            },
-            std::move(promise))
-            ->launch();
-        return looked_up.then([runtime, session, lookup, saved = std::move(saved)](
-                                  Found found) mutable -> Future<ModelHandle> {
-            auto model = model_for(saved, found.info);
-            if (!model) return make_failed_future<ModelHandle>(model.error());
-            auto created = create_model(runtime, session, *std::move(model));
-            return created.then([runtime, saved = std::move(saved),
-                                 token = std::move(found.token)](ModelHandle made) mutable {
-                auto loaded =
-                    load_weights(runtime, made, saved.operation, CallOptions(), Headers(),
-                                 std::move(saved.path), saved.with_optimizer, std::move(token));
-                return loaded.then([made = std::move(made)](LoadResult const&) { return made; });
-            });
+        auto found = look_up(runtime, lookup, saved);
+        return found.then([runtime, session, saved = std::move(saved)](Checkpointed of) mutable {
+            return create_and_load(runtime, session, std::move(saved), std::move(of));
         });
     });
 }

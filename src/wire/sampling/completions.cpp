@@ -6,7 +6,7 @@
 
 namespace tinkxx::wire {
 
-std::string encode_completion_poll(CompletionPoll const& poll) {
+std::string encode_completion_poll(CompletionRequest const& poll) {
     std::string out;
     JsonOut json{out};
     json.open_object();

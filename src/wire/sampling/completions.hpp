@@ -11,14 +11,14 @@
 namespace tinkxx::wire {
 
 /// One completion poll: which samples of a sampler are done (R-FUT-60).
-struct CompletionPoll {
+struct CompletionRequest {
     std::string_view sampling_session_id{};
     std::int64_t cloned_sampler_id{0};
     std::int64_t prev_cursor{0};
     /// Sorted.
     std::span<std::string const> retrieved_request_ids{};
 };
-[[nodiscard]] std::string encode_completion_poll(CompletionPoll const& poll);
+[[nodiscard]] std::string encode_completion_poll(CompletionRequest const& poll);
 
 struct Completion {
     std::string request_id{};

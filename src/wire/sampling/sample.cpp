@@ -303,8 +303,8 @@ static std::optional<std::vector<std::string>> plain_texts(std::string_view valu
     }
 }
 
-/// A promise as servers usually write it: nothing but its id and the like. Any other text, be it
-/// right or wrong, is read in the thorough way.
+/// A pending result as servers usually write it: nothing but its id and the like. Any other text,
+/// be it right or wrong, is read in the thorough way.
 static std::optional<Submitted> quick_submitted(std::string_view json) {
     Submitted submitted;
     JsonScan scan{json};
@@ -332,11 +332,11 @@ Result<Submitted> decode_submitted(std::string_view json, std::string_view opera
     if (auto submitted = quick_submitted(json)) return *std::move(submitted);
     // A server that is done already may answer with the result itself.
     JsonScan scan{json};
-    bool promise = false;
+    bool pending = false;
     bool completed = false;
     std::string_view result;
     while (auto const member = scan.next()) {
-        if (member->name == "request_id") promise = true;
+        if (member->name == "request_id") pending = true;
         if (member->name == "status" && member->value == R"("completed")") completed = true;
         if (member->name == "result") result = member->value;
         if (member->name == "sequences" && result.empty()) {
@@ -344,7 +344,7 @@ Result<Submitted> decode_submitted(std::string_view json, std::string_view opera
             result = json;
         }
     }
-    if (scan.complete() && !promise && completed && !result.empty()) {
+    if (scan.complete() && !pending && completed && !result.empty()) {
         return Submitted{.result = result};
     }
     std::array<unsigned char, 2048> buffer;

@@ -32,12 +32,12 @@ enum class Members : std::uint8_t {
                                                          SamplingParams const& params,
                                                          SampleOptions const& options);
 
-/// The answer to a submit: a promise of a result, or the result.
+/// The answer to a submit: the id of a pending result, or the result.
 struct Submitted {
     std::string request_id{};
     std::optional<std::string> model_id{};
     std::optional<std::vector<std::string>> sample_sequence_ids{};
-    /// The result itself, as JSON, from a server that was done at once; then there is no promise
+    /// The result itself, as JSON, from a server that was done at once; then nothing is pending
     /// (R-SAMP-03). Points into the body.
     std::string_view result{};
 };

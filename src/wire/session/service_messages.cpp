@@ -232,16 +232,6 @@ Result<std::int64_t> decode_sampling_session_joined(std::string_view json) {
     return answer->client_counter;
 }
 
-static void read(JsonIn const& in, Sampler& out) {
-    out.sampler_id = in.required<std::string>("sampler_id");
-    out.base_model = in.required<std::string>("base_model");
-    out.model_path = in.optional<std::string>("model_path");
-}
-
-Result<Sampler> decode_sampler(std::string_view json) {
-    return decode_json<Sampler>("get_sampler", json);
-}
-
 static void read(JsonIn const& in, SupportedModel& out) {
     out.model_name = in.optional<std::string>("model_name");
     out.max_context_length = in.optional<std::int64_t>("max_context_length");

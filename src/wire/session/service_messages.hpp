@@ -106,14 +106,6 @@ struct CreateSamplingSession {
 /// The client counter.
 [[nodiscard]] Result<std::int64_t> decode_sampling_session_joined(std::string_view json);
 
-/// The answer to GET samplers/{id}.
-struct Sampler {
-    std::string sampler_id{};
-    std::string base_model{};
-    std::optional<std::string> model_path{};
-};
-[[nodiscard]] Result<Sampler> decode_sampler(std::string_view json);
-
 /// The answer to GET get_server_capabilities.
 [[nodiscard]] Result<ServerCapabilities> decode_server_capabilities(std::string_view json);
 

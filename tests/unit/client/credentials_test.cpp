@@ -1,7 +1,7 @@
 #include <tinkxx/credentials.hpp>
 #include <tinkxx/options.hpp>
 
-#include "client/resolved_options.hpp"
+#include "client/options/resolved_options.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -49,7 +49,7 @@ TEST_F(DownloadFolderTest, KnowsThePiecesThatWereWritten) {  // R-CLI-10
     auto folder = open().value();
     auto part = folder->part(0, "a").value();
     ASSERT_TRUE(part->begun());
-    EXPECT_EQ(part->mark(), (FileMark{.bytes = 10, .validator = "\"v1\""}));
+    EXPECT_EQ(part->mark(), (FileVersion{.bytes = 10, .validator = "\"v1\""}));
     EXPECT_TRUE(part->has(0));
     EXPECT_FALSE(part->has(1));
     EXPECT_TRUE(part->has(2));

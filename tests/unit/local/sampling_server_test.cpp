@@ -1,4 +1,4 @@
-// Samples as the server sees them: promises, polls, cancels, limits.
+// Samples as the server sees them: pending results, polls, cancels, limits.
 #include "raw_fixture.hpp"
 
 #include "wire/sampling/sample.hpp"

@@ -1,4 +1,4 @@
-// What a server keeps: checkpoints, promises, and what becomes of them.
+// What a server keeps: checkpoints, results, and what becomes of them.
 #include "local/api/times.hpp"
 #include "local/store/database.hpp"
 #include "local/store/home.hpp"

@@ -1,5 +1,5 @@
 // What a peer can make a connection hold, and for how long.
-#include "support/wired_connection.hpp"
+#include "support/memory/wired_connection.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

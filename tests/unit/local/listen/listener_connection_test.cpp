@@ -1,4 +1,4 @@
-#include "support/wired_connection.hpp"
+#include "support/memory/wired_connection.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(ListenerConnection, AnswersARequestAndKeepsTheConnection) {
     auto const& request = wire.handler.asked[0].request;
     EXPECT_EQ(request.method, "POST");
     EXPECT_EQ(request.target, "/a?b=c");
-    EXPECT_EQ(Body{request.body}.join(), "hello");
+    EXPECT_EQ(RequestBody{request.body}.join(), "hello");
     EXPECT_EQ(*request.headers.find("x-one"), "1");
     reply(*wire.handler.asked[0].answer, "bye");
     wire.settle();
@@ -127,7 +127,7 @@ TEST(ListenerConnection, SaysContinueToThoseWhoWaitForIt) {
     EXPECT_EQ(wire.take(), "HTTP/1.1 100 Continue\r\n\r\n");
     EXPECT_TRUE(wire.handler.asked.empty());
     wire.send("ok");
-    EXPECT_EQ(Body{wire.handler.asked.at(0).request.body}.join(), "ok");
+    EXPECT_EQ(RequestBody{wire.handler.asked.at(0).request.body}.join(), "ok");
 }
 
 TEST(ListenerConnection, RefusesBeforeItReadsTheBody) {

@@ -106,6 +106,7 @@ TEST(NoProxy, CoversNamesAndTheirSubdomains) {
     EXPECT_FALSE(rules.matches("other", 443));
 }
 
+// Line by line like the test above: a failure then names the rule that does not hold.
 TEST(NoProxy, CoversAddressesAndRanges) {
     NoProxy const rules{"127.0.0.1,10.0.0.0/8,192.168.1.0/25,::1,[fe80::1]:81,2001:db8::/33"};
     EXPECT_TRUE(rules.matches("127.0.0.1", 1));

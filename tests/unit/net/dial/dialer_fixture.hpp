@@ -1,8 +1,8 @@
 #pragma once
 
 #include "dial_fixture.hpp"
-#include "support/script_server.hpp"
-#include "support/sockets.hpp"
+#include "support/servers/script_server.hpp"
+#include "support/sockets/sockets.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

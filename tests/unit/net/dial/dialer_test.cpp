@@ -1,8 +1,8 @@
 #include "net/dial/dialer.hpp"
 
 #include "dialer_fixture.hpp"
-#include "support/certificates.hpp"
-#include "support/script_server.hpp"
+#include "support/servers/script_server.hpp"
+#include "support/sockets/certificates.hpp"
 
 #include <tinkxx/error.hpp>
 

@@ -1,6 +1,6 @@
 #include "dialer_fixture.hpp"
-#include "support/certificates.hpp"
-#include "support/script_server.hpp"
+#include "support/servers/script_server.hpp"
+#include "support/sockets/certificates.hpp"
 
 #include <tinkxx/error.hpp>
 

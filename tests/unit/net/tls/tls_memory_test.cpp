@@ -2,8 +2,8 @@
 #include "net/tls/tls.hpp"
 
 #include "base/loop/event_loop.hpp"
-#include "support/certificates.hpp"
-#include "support/sockets.hpp"
+#include "support/sockets/certificates.hpp"
+#include "support/sockets/sockets.hpp"
 
 #include <gtest/gtest.h>
 #include <openssl/bio.h>

@@ -1,7 +1,7 @@
 #include "net/tls/tls.hpp"
 
-#include "support/certificates.hpp"
-#include "support/script_server.hpp"
+#include "support/servers/script_server.hpp"
+#include "support/sockets/certificates.hpp"
 #include "unit/net/dial/dial_fixture.hpp"
 
 #include <tinkxx/error.hpp>

@@ -1,4 +1,4 @@
-#include "support/fake_network.hpp"
+#include "support/memory/fake_network.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include "support/fake_http2_server.hpp"
-#include "support/fake_network.hpp"
+#include "support/memory/fake_http2_server.hpp"
+#include "support/memory/fake_network.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-namespace answer = wire::future_answer;
+namespace answer = wire::result_answer;
 
 Operation const retrieve{.method = "POST", .path = "/api/v1/retrieve_future"};
 
@@ -38,7 +38,7 @@ answer::TryAgain try_again(QueueState state, std::string reason = {}) {
 
 struct PollMachineTest : ::testing::Test {
     /// One poll that takes `took` and is answered.
-    PollMachine::Step answered(wire::FutureAnswer const& with, std::chrono::nanoseconds took = 1s) {
+    PollMachine::Step answered(wire::ResultAnswer const& with, std::chrono::nanoseconds took = 1s) {
         begin(took);
         return follow(machine.on_answer(with, now));
     }

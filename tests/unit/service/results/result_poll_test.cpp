@@ -40,7 +40,7 @@ Reply json(std::string body, int status = 200) {
 auto const try_again = R"({"type":"try_again","queue_state":"paused_capacity"})";
 auto const metadata_600 = R"({"status":"complete_metadata","response_payload_size":600})";
 
-/// Waits for one promise and keeps what it is told.
+/// Waits for one result and keeps what it is told.
 struct Waiting final : ResultPoll::Listener {
     explicit Waiting(ResultSurroundings const& around)
         : poll{std::make_unique<ResultPoll>(around, *this)} {}
@@ -216,7 +216,7 @@ TEST_F(ResultPollTest, FetchesALargeResultWithinTheBudget) {  // R-FUT-40
     clock->advance(50ms);
     ASSERT_EQ(polls(), 2U);
     EXPECT_EQ(fake->sent().at(1).body, R"({"request_id":"r1","allow_metadata_only":false})");
-    EXPECT_EQ(downloads.free(), 400) << "held until the promise is kept";
+    EXPECT_EQ(downloads.free(), 400) << "held until the result is there";
     clock->advance(50ms);
     EXPECT_EQ(fake->sent().at(2).body, R"({"request_id":"r1","allow_metadata_only":false})");
     EXPECT_TRUE(waiting.result);

@@ -84,5 +84,15 @@ TEST(TraceExport, IsPendingReadyOrFailed) {  // R-REST-00
     EXPECT_FALSE(decode_trace_export(R"({"status":"odd"})").has_value());
 }
 
+TEST(Sampler, IsLookedUp) {  // R-SAMP-06, R-WIRE-07
+    auto const sampler = decode_sampler_info(
+        R"({"sampler_id": "x", "base_model": "b", "model_path": null, "q": 1})");
+    ASSERT_TRUE(sampler.has_value());
+    EXPECT_EQ(sampler->sampler_id, "x");
+    EXPECT_EQ(sampler->base_model, "b");
+    EXPECT_EQ(sampler->model_path, std::nullopt);
+    EXPECT_EQ(decode_sampler_info(R"({"sampler_id": "x"})").error().field(), "/base_model");
+}
+
 }  // namespace
 }  // namespace tinkxx::wire

@@ -183,16 +183,6 @@ TEST(SamplingSession, IsJoinedByACopy) {  // R-SESS-36
     EXPECT_EQ(decode_sampling_session_joined("{}").error().field(), "/client_counter");
 }
 
-TEST(Sampler, IsLookedUp) {  // R-SAMP-06, R-WIRE-07
-    auto const sampler =
-        decode_sampler(R"({"sampler_id": "x", "base_model": "b", "model_path": null, "q": 1})");
-    ASSERT_TRUE(sampler.has_value());
-    EXPECT_EQ(sampler->sampler_id, "x");
-    EXPECT_EQ(sampler->base_model, "b");
-    EXPECT_EQ(sampler->model_path, std::nullopt);
-    EXPECT_EQ(decode_sampler(R"({"sampler_id": "x"})").error().field(), "/base_model");
-}
-
 TEST(Capabilities, ListModelsOfWhichLittleMayBeKnown) {  // R-WIRE-07
     auto const answer = decode_server_capabilities(
         R"({"supported_models": [{"model_name": "a", "max_context_length": 1024, "trainable": true, "sampleable": false}, {}, {"model_name": null}]})");
