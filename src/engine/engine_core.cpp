@@ -1,6 +1,6 @@
 #include "engine/engine_core.hpp"
 
-#include "engine/failure.hpp"
+#include "engine/common/failure.hpp"
 
 #include <algorithm>
 #include <exception>

@@ -2,8 +2,8 @@
 
 #include <tinkxx/scheduler.hpp>
 
+#include "engine/common/threads.hpp"
 #include "engine/jobs.hpp"
-#include "engine/threads.hpp"
 #include "engine/time_share.hpp"
 
 #include <chrono>

@@ -1,7 +1,7 @@
 #include <tinkxx/testing/faulty_transport.hpp>
 
 #include "base/common/entropy.hpp"
-#include "base/common/start_failure.hpp"
+#include "transport/start_failure.hpp"
 
 #include <algorithm>
 #include <map>

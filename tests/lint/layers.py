@@ -33,7 +33,9 @@ BELOW = {
     "join": {"client", "local", "text", "types", "transport", "base"},  # headers that bring two of them together
 }
 
-# The folders of a layer that has an order within: each may include those before it.
+# The folders of a layer, and of the program: each may include those before it. TOP is the files that stand in
+# none. What is missing here has no folders.
+TOP = "."
 FOLDERS = {
     "base": ["common", "loop"],
     "net": ["address", "stream", "tls", "dial", "http", "transport"],
@@ -41,6 +43,11 @@ FOLDERS = {
     "text": ["errors", "unicode", "regex", "tokenizer", "jinja", "chat", "render", "files"],
     "service": ["common", "text", "http", "limits", "retry", "breaker", "telemetry", "auth", "requests", "session",
                 "results", "core", "sampling", "calls", "rest", "passes", "training", "recovery"],
+    "client": ["options", TOP],
+    "engine": ["common", "kernels", "files", "model", "train", "sample", TOP],
+    "local": ["common", "store", "api", "listen", "results", "services", "sessions", "usage", "base_models", "weights",
+              "checkpoints", "training", "sampling", "saves", "core", TOP],
+    "cli": ["output", "commands", TOP],
 }
 
 # Public headers by layer; folders end in a slash.
@@ -60,8 +67,6 @@ PUBLIC = {
 
 # Files that belong to another layer than their folder says.
 PLACED = {
-    "src/base/common/start_failure.hpp": "transport",
-    "src/base/common/transport.cpp": "transport",  # the few members of the interface that need a .cpp
     "src/pch.hpp": "client",  # what all of them have in common
     "include/tinkxx/local/service_client.hpp": "join",
     "include/tinkxx/text/hub_http.hpp": "join",
@@ -108,16 +113,19 @@ def layer_of(path, root):
 
 
 def wrong_folder(path, name, root):
-    """Why a file of a layer with folders must not include another one of it; None if it may."""
-    parts, target = path.relative_to(root).parts, name.split("/")
-    layer = target[0]
-    order = FOLDERS.get(layer)
-    if order is None:
-        return None
-    own, other = parts[2] if len(parts) > 3 else None, target[1] if len(target) > 2 else None
+    """Why a file of a layer must not include another one of it; None if it may."""
+    parts, target = list(path.relative_to(root).parts), name.split("/")
+    if parts[0] == "src":
+        parts = parts[1:]
+    else:
+        target = parts[:1] + target  # a program names its files as from its own folder
+    layer = parts[0]
+    own = parts[1] if len(parts) > 2 else TOP
+    other = target[1] if len(target) > 2 else TOP
+    order = FOLDERS.get(layer, [TOP])
     for folder in (own, other):
         if folder not in order:
-            return f"{folder or 'no folder'} below src/{layer} is not known to layers.py"
+            return f"{'no folder' if folder == TOP else folder} below {layer} is not known to layers.py"
     if order.index(other) > order.index(own):
         return f"{layer}/{own} must not include {name}: {other} stands above it"
     return None
@@ -139,6 +147,11 @@ def wrong_includes(root):
                 target = public_layer(name.removeprefix("tinkxx/"), root)
             elif layer == "outside" and ((beside.is_file() and beside.is_relative_to(path.parent)) or
                                          (quoted and (root / path.relative_to(root).parts[0] / name).is_file())):
+                program = path.relative_to(root).parts[0]
+                if program in FOLDERS and (root / program / name).is_file():
+                    why = wrong_folder(path, name, root)
+                    if why:
+                        wrong.append(f"{place}: {why}")
                 continue  # a program's own header
             elif (root / "src" / name).is_file():
                 target = name.split("/")[0]
@@ -191,6 +204,16 @@ PLANTED = [
     ("src/math/planted.cpp", '#include "service/http/planted.hpp"'),
     ("src/testing/planted.cpp", '#include "net/address/url.hpp"'),
     ("src/local/planted.cpp", "#include <tinkxx/tinkxx.hpp>"),
+    ("src/local/store/planted.cpp", '#include "local/core/core.hpp"'),
+    ("src/local/training/planted.cpp", '#include "local/sampling/samplers.hpp"'),
+    ("src/local/core/planted.cpp", '#include "local/in_process.hpp"'),
+    ("src/local/elsewhere/planted.cpp", '#include "local/store/rows.hpp"'),
+    ("src/engine/common/planted.cpp", '#include "engine/kernels/types.hpp"'),
+    ("src/engine/model/planted.cpp", '#include "engine/jobs.hpp"'),
+    ("src/engine/train/planted.cpp", '#include "engine/sample/sampler.hpp"'),
+    ("src/observe/planted/planted.cpp", '#include "observe/metrics.hpp"'),
+    ("cli/output/planted.cpp", '#include "commands/serve.hpp"'),
+    ("cli/elsewhere/planted.cpp", '#include "output/terminal.hpp"'),
     ("include/tinkxx/error.hpp", "#include <tinkxx/transport.hpp>"),
     ("include/tinkxx/planted.hpp", '#include "net/address/url.hpp"'),
     ("examples/planted.cpp", '#include "net/address/url.hpp"'),
@@ -202,7 +225,7 @@ def self_test(root):
     failures = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder).resolve()
-        for name in ("src", "include"):
+        for name in ("src", "include", "cli"):
             shutil.copytree(root / name, copy / name)
         header = copy / "src" / "service" / "http" / "planted.hpp"
         header.parent.mkdir(exist_ok=True)

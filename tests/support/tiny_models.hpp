@@ -1,8 +1,8 @@
 #pragma once
 
+#include "engine/common/random.hpp"
 #include "engine/kernels/convert.hpp"
 #include "engine/model/model.hpp"
-#include "engine/random.hpp"
 
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 #include "corpus.hpp"
 
-#include "engine/random.hpp"
+#include "engine/common/random.hpp"
 
 #include <algorithm>
 #include <array>

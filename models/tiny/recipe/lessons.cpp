@@ -1,7 +1,7 @@
 #include "lessons.hpp"
 
+#include "engine/common/random.hpp"
 #include "engine/files/atomic_write.hpp"
-#include "engine/random.hpp"
 #include "engine/sample/sampler.hpp"
 #include "engine/train/optimizer.hpp"
 #include "engine/train/trainer.hpp"

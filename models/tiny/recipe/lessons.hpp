@@ -2,8 +2,8 @@
 
 #include <tinkxx/result.hpp>
 
+#include "engine/common/threads.hpp"
 #include "engine/model/adapter.hpp"
-#include "engine/threads.hpp"
 
 #include "corpus.hpp"
 

@@ -1,6 +1,6 @@
 #include "engine/files/atomic_write.hpp"
 
-#include "engine/failure.hpp"
+#include "engine/common/failure.hpp"
 
 #include <fcntl.h>
 #include <linux/fs.h>

@@ -1,7 +1,7 @@
 #include "engine/files/mapped_file.hpp"
 
 #include "base/common/descriptor.hpp"
-#include "engine/failure.hpp"
+#include "engine/common/failure.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

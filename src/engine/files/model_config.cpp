@@ -1,6 +1,6 @@
 #include "engine/files/model_config.hpp"
 
-#include "engine/failure.hpp"
+#include "engine/common/failure.hpp"
 #include "engine/files/mapped_file.hpp"
 
 #include <boost/json.hpp>

@@ -1,6 +1,6 @@
 #include "engine/files/safetensors.hpp"
 
-#include "engine/failure.hpp"
+#include "engine/common/failure.hpp"
 
 #include <boost/json.hpp>
 

@@ -1,8 +1,8 @@
 #include "engine/kernels/packed_matrix.hpp"
 
+#include "engine/common/threads.hpp"
 #include "engine/kernels/convert.hpp"
 #include "engine/kernels/types.hpp"
-#include "engine/threads.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #include "engine/kernels/products.hpp"
 
+#include "engine/common/threads.hpp"
 #include "engine/kernels/elementwise.hpp"
 #include "engine/kernels/kernel_table.hpp"
-#include "engine/threads.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,6 +1,6 @@
 #include "engine/model/checkpoint.hpp"
 
-#include "engine/failure.hpp"
+#include "engine/common/failure.hpp"
 #include "engine/files/atomic_write.hpp"
 #include "engine/files/safetensors.hpp"
 #include "engine/files/safetensors_writer.hpp"

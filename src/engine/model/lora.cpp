@@ -1,7 +1,7 @@
 #include "engine/model/lora.hpp"
 
-#include "engine/failure.hpp"
-#include "engine/random.hpp"
+#include "engine/common/failure.hpp"
+#include "engine/common/random.hpp"
 
 #include <cmath>
 

@@ -1,11 +1,11 @@
 #include "engine/model/model.hpp"
 
-#include "engine/failure.hpp"
+#include "engine/common/failure.hpp"
+#include "engine/common/random.hpp"
 #include "engine/files/safetensors.hpp"
 #include "engine/files/safetensors_writer.hpp"
 #include "engine/kernels/attention.hpp"
 #include "engine/kernels/convert.hpp"
-#include "engine/random.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engine/common/threads.hpp"
 #include "engine/files/model_config.hpp"
 #include "engine/kernels/attention.hpp"
 #include "engine/kernels/types.hpp"
@@ -7,7 +8,6 @@
 #include "engine/model/lora.hpp"
 #include "engine/model/model.hpp"
 #include "engine/model/weights.hpp"
-#include "engine/threads.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/kernels/aligned_floats.hpp"
+#include "engine/common/aligned_floats.hpp"
 #include "engine/model/pass.hpp"
 
 #include <cstddef>

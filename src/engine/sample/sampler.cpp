@@ -1,7 +1,7 @@
 #include "engine/sample/sampler.hpp"
 
-#include "engine/failure.hpp"
-#include "engine/random.hpp"
+#include "engine/common/failure.hpp"
+#include "engine/common/random.hpp"
 #include "engine/sample/sampler_core.hpp"
 
 #include <algorithm>

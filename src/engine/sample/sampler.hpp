@@ -2,9 +2,9 @@
 
 #include <tinkxx/result.hpp>
 
+#include "engine/common/threads.hpp"
 #include "engine/model/adapter.hpp"
 #include "engine/sample/filter.hpp"
-#include "engine/threads.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
+#include "engine/common/random.hpp"
 #include "engine/kernels/elementwise.hpp"
-#include "engine/random.hpp"
 #include "engine/sample/sampler_core.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "engine/train/loss.hpp"
 
-#include "engine/failure.hpp"
+#include "engine/common/failure.hpp"
 
 #include <algorithm>
 #include <array>

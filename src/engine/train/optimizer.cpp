@@ -1,6 +1,6 @@
 #include "engine/train/optimizer.hpp"
 
-#include "engine/failure.hpp"
+#include "engine/common/failure.hpp"
 #include "engine/kernels/optimizer.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "engine/train/trainer.hpp"
 
-#include "engine/failure.hpp"
-#include "engine/kernels/aligned_floats.hpp"
+#include "engine/common/aligned_floats.hpp"
+#include "engine/common/failure.hpp"
 #include "engine/kernels/elementwise.hpp"
 #include "engine/train/backward.hpp"
 

@@ -1,5 +1,6 @@
 #include "local/base_models/base_models.hpp"
 
+#include "base/loop/loop_rule.hpp"
 #include "engine/memory.hpp"
 
 #include <algorithm>
@@ -68,6 +69,7 @@ Result<BaseModels::Map> BaseModels::read(std::vector<ModelSource>& sources) {
 }
 
 void BaseModels::load() {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     for (auto& [name, model] : models_) {
         engine::LoadModel job{.model = name, .folder = model.source.folder};
         if (model.source.byte_level) job.token_bytes = byte_of;
@@ -98,6 +100,7 @@ void BaseModels::load() {
 
 Outcome<BaseModel const*> BaseModels::find(std::string_view operation,
                                            std::string const& name) const {
+    TINKXX_ASSERT_LOOP(services_.scheduler);
     auto const found = models_.find(name);
     if (found == models_.end()) {
         std::string known;

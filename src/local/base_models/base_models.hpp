@@ -5,7 +5,7 @@
 
 #include "engine/model/model.hpp"
 #include "local/base_models/token_texts.hpp"
-#include "local/core/services.hpp"
+#include "local/services/services.hpp"
 #include "local/store/rows.hpp"
 
 #include <cstddef>

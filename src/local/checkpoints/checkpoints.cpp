@@ -3,9 +3,9 @@
 #include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 #include "local/api/listing.hpp"
-#include "local/api/times.hpp"
-#include "local/sampling/weights_cache.hpp"
+#include "local/common/times.hpp"
 #include "local/store/stored.hpp"
+#include "local/weights/weights_cache.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "local/api/pieces.hpp"
-#include "local/checkpoints/folders.hpp"
 #include "local/checkpoints/runs.hpp"
-#include "local/core/services.hpp"
+#include "local/services/services.hpp"
 #include "local/sessions/session_contents.hpp"
 #include "local/store/rows.hpp"
 #include "local/usage/usage.hpp"
+#include "local/weights/folders.hpp"
 
 #include <map>
 #include <set>

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "local/checkpoints/checkpoints.hpp"
-#include "local/checkpoints/folders.hpp"
 #include "local/checkpoints/runs.hpp"
-#include "local/core/services.hpp"
+#include "local/services/services.hpp"
 #include "local/sessions/sessions.hpp"
+#include "local/weights/folders.hpp"
 
 #include <memory>
 #include <set>

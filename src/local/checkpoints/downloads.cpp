@@ -2,9 +2,9 @@
 
 #include "local/api/json.hpp"
 #include "local/api/sending.hpp"
-#include "local/api/times.hpp"
+#include "local/checkpoints/tar.hpp"
+#include "local/common/times.hpp"
 #include "local/store/files.hpp"
-#include "local/store/tar.hpp"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>

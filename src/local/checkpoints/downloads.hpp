@@ -2,8 +2,8 @@
 
 #include "local/api/access.hpp"
 #include "local/checkpoints/checkpoints.hpp"
-#include "local/checkpoints/folders.hpp"
-#include "local/core/services.hpp"
+#include "local/services/services.hpp"
+#include "local/weights/folders.hpp"
 
 #include <string>
 #include <string_view>

@@ -3,8 +3,8 @@
 #include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 #include "local/api/listing.hpp"
-#include "local/api/times.hpp"
 #include "local/checkpoints/checkpoints.hpp"
+#include "local/common/times.hpp"
 
 #include <utility>
 

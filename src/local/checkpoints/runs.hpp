@@ -1,7 +1,7 @@
 #pragma once
 
 #include "local/api/pieces.hpp"
-#include "local/core/services.hpp"
+#include "local/services/services.hpp"
 #include "local/sessions/sessions.hpp"
 #include "local/store/rows.hpp"
 

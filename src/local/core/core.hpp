@@ -8,7 +8,7 @@
 #include "local/api/handler.hpp"
 #include "local/core/chaos.hpp"
 #include "local/core/parts.hpp"
-#include "local/core/services.hpp"
+#include "local/services/services.hpp"
 
 #include <chrono>
 #include <filesystem>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "local/base_models/base_models.hpp"
-#include "local/core/services.hpp"
+#include "local/services/services.hpp"
 #include "local/sessions/sessions.hpp"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 #include "base/loop/loop_rule.hpp"
 #include "local/api/sending.hpp"
-#include "local/api/times.hpp"
+#include "local/common/times.hpp"
 #include "wire/json/json.hpp"
 #include "wire/sampling/sample.hpp"
 #include "wire/server/answers.hpp"

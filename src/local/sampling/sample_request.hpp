@@ -3,9 +3,9 @@
 #include <tinkxx/types/sampling.hpp>
 
 #include "engine/jobs.hpp"
-#include "local/api/fingerprint.hpp"
 #include "local/api/outcome.hpp"
 #include "local/base_models/base_models.hpp"
+#include "local/common/fingerprint.hpp"
 #include "wire/server/requests.hpp"
 
 #include <cstddef>

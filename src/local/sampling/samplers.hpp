@@ -3,10 +3,10 @@
 #include "local/api/pieces.hpp"
 #include "local/base_models/base_models.hpp"
 #include "local/checkpoints/checkpoints.hpp"
-#include "local/core/services.hpp"
-#include "local/sampling/weights_cache.hpp"
+#include "local/services/services.hpp"
 #include "local/sessions/sessions.hpp"
 #include "local/store/rows.hpp"
+#include "local/weights/weights_cache.hpp"
 
 #include <map>
 #include <string>

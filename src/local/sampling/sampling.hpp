@@ -2,12 +2,12 @@
 
 #include "local/base_models/base_models.hpp"
 #include "local/checkpoints/checkpoints.hpp"
-#include "local/core/services.hpp"
 #include "local/sampling/sample_request.hpp"
 #include "local/sampling/samplers.hpp"
-#include "local/sampling/weights_cache.hpp"
+#include "local/services/services.hpp"
 #include "local/sessions/sessions.hpp"
 #include "local/usage/usage.hpp"
+#include "local/weights/weights_cache.hpp"
 
 #include <cstddef>
 #include <map>

@@ -3,7 +3,7 @@
 #include "base/loop/loop_rule.hpp"
 #include "local/api/json.hpp"
 #include "local/api/listing.hpp"
-#include "local/api/times.hpp"
+#include "local/common/times.hpp"
 
 #include <algorithm>
 #include <sstream>

@@ -1,6 +1,6 @@
 #include "local/store/rows.hpp"
 
-#include "local/api/times.hpp"
+#include "local/common/times.hpp"
 #include "local/store/home.hpp"
 #include "wire/json/json.hpp"
 

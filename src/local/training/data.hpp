@@ -4,7 +4,6 @@
 #include <tinkxx/types/training.hpp>
 
 #include "engine/jobs.hpp"
-#include "local/store/rows.hpp"
 #include "wire/server/requests.hpp"
 
 #include <cstddef>
@@ -49,8 +48,5 @@ struct BatchLimits {
 [[nodiscard]] ForwardBackwardOutput to_output(std::string_view loss_fn,
                                               std::vector<std::size_t> const& columns,
                                               engine::BatchResult result);
-
-[[nodiscard]] engine::LoraConfig to_lora(Training const& training);
-[[nodiscard]] Training to_training(engine::LoraConfig const& config);
 
 }  // namespace tinkxx::local

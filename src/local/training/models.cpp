@@ -3,7 +3,7 @@
 #include "base/loop/loop_rule.hpp"
 #include "engine/memory.hpp"
 #include "local/api/json.hpp"
-#include "local/training/data.hpp"
+#include "local/weights/adapter_config.hpp"
 
 #include <algorithm>
 #include <array>

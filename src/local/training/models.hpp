@@ -1,13 +1,13 @@
 #pragma once
 
 #include "local/base_models/base_models.hpp"
-#include "local/checkpoints/folders.hpp"
 #include "local/checkpoints/runs.hpp"
-#include "local/core/services.hpp"
-#include "local/sampling/weights_cache.hpp"
+#include "local/services/services.hpp"
 #include "local/sessions/sessions.hpp"
 #include "local/training/step_name.hpp"
 #include "local/training/step_order.hpp"
+#include "local/weights/folders.hpp"
+#include "local/weights/weights_cache.hpp"
 
 #include <cstddef>
 #include <map>

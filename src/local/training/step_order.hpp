@@ -2,7 +2,7 @@
 
 #include <tinkxx/scheduler.hpp>
 
-#include "local/api/fingerprint.hpp"
+#include "local/common/fingerprint.hpp"
 
 #include <cstdint>
 #include <map>

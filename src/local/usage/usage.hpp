@@ -1,6 +1,6 @@
 #pragma once
 
-#include "local/core/services.hpp"
+#include "local/services/services.hpp"
 #include "local/sessions/sessions.hpp"
 
 #include <cstddef>

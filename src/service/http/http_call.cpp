@@ -1,9 +1,9 @@
 #include "service/http/http_call.hpp"
 
 #include "base/common/prefetch.hpp"
-#include "base/common/start_failure.hpp"
 #include "base/loop/loop_rule.hpp"
 #include "service/http/standard_headers.hpp"
+#include "transport/start_failure.hpp"
 
 #include <tinkxx/redaction.hpp>
 

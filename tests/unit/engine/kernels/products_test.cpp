@@ -1,7 +1,7 @@
 #include "engine/kernels/products.hpp"
 
+#include "engine/common/threads.hpp"
 #include "engine/kernels/convert.hpp"
-#include "engine/threads.hpp"
 
 #include "support.hpp"
 

@@ -1,6 +1,6 @@
 #include "engine/sample/filter.hpp"
 
-#include "engine/random.hpp"
+#include "engine/common/random.hpp"
 #include "engine/sample/page_pool.hpp"
 #include "engine/sample/sampler.hpp"
 #include "engine/train/trainer.hpp"
