@@ -1,5 +1,8 @@
 #include <tinkxx/log.hpp>
 
+#include "base/common/ascii.hpp"
+#include "base/common/utf8.hpp"
+
 #include <array>
 #include <cstdio>
 #include <string>
@@ -17,31 +20,13 @@ constexpr std::array<std::pair<std::string_view, LogLevel>, 6> words{{
     {"off", LogLevel::off},
 }};
 
-bool same_word(std::string_view given, std::string_view lower) noexcept {
-    if (given.size() != lower.size()) return false;
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        auto const c = given[i];
-        if ((c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c) != lower[i]) return false;
-    }
-    return true;
-}
-
 /// How many bytes the character at the front has; 0 if it is not UTF-8, or not to be shown.
 std::size_t shown_bytes(std::string_view text) noexcept {
     auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    auto const first = byte(0);
-    if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
-    std::size_t const size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
-    for (std::size_t i = 1; i < size; ++i) {
-        if ((byte(i) & 0xc0U) != 0x80) return 0;
-    }
-    auto const second = byte(1);
-    bool const control = first == 0xc2 && second < 0xa0;
-    bool const overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-    bool const surrogate = first == 0xed && second >= 0xa0;
-    bool const beyond = first == 0xf4 && second >= 0x90;
-    return control || overlong || surrogate || beyond ? 0 : size;
+    if (byte(0) < 0x20 || byte(0) == 0x7f) return 0;
+    auto const size = base::utf8_character(text.data(), text.data() + text.size());
+    bool const control = byte(0) == 0xc2 && size == 2 && byte(1) < 0xa0;
+    return control ? 0 : size;
 }
 
 }  // namespace
@@ -64,7 +49,7 @@ std::string_view to_string(LogLevel level) noexcept {
 
 std::optional<LogLevel> parse_log_level(std::string_view word) noexcept {
     for (auto const& [name, level] : words) {
-        if (same_word(word, name)) return level;
+        if (base::equal_in_any_case(word, name)) return level;
     }
     return std::nullopt;
 }

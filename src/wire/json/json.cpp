@@ -1,6 +1,7 @@
 #include "wire/json/json.hpp"
 
 #include "base/common/ascii.hpp"
+#include "base/common/utf8.hpp"
 #include "wire/json/base64.hpp"
 
 #include <boost/json/basic_parser_impl.hpp>
@@ -151,27 +152,6 @@ std::optional<std::int64_t> integer_in(json::value const& value) {
     }
     if (auto const* text = value.if_string()) return number_in<std::int64_t>(*text);
     return std::nullopt;  // an uint64 is one that no int64 holds
-}
-
-// How many bytes at `at` are one UTF-8 character; 0 if they are none.
-std::size_t utf8_character(char const* at, char const* end) noexcept {
-    auto const byte = [at](std::size_t i) { return static_cast<unsigned char>(at[i]); };
-    auto const follows = [&byte](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
-    auto const left = static_cast<std::size_t>(end - at);
-    auto const first = byte(0);
-    if (first < 0x80) return 1;
-    if (first < 0xc2) return 0;  // in the middle of one, or longer than need be
-    if (first < 0xe0) return left >= 2 && follows(1) ? 2 : 0;
-    if (first < 0xf0) {
-        if (left < 3 || !follows(1) || !follows(2)) return 0;
-        if (first == 0xe0 && byte(1) < 0xa0) return 0;
-        if (first == 0xed && byte(1) > 0x9f) return 0;  // half a surrogate pair
-        return 3;
-    }
-    if (first > 0xf4 || left < 4 || !follows(1) || !follows(2) || !follows(3)) return 0;
-    if (first == 0xf0 && byte(1) < 0x90) return 0;
-    if (first == 0xf4 && byte(1) > 0x8f) return 0;
-    return 4;
 }
 
 // Characters that stand for themselves in a JSON string.
@@ -423,7 +403,7 @@ bool valid_utf8(std::string_view text) noexcept {
     auto const* at = text.data();
     auto const* const end = at + text.size();
     while (at != end) {
-        auto const size = utf8_character(at, end);
+        auto const size = base::utf8_character(at, end);
         if (size == 0) return false;
         at += size;
     }
@@ -479,7 +459,7 @@ void JsonOut::value(std::string_view text) {
         if (at == end) break;
         auto const c = static_cast<unsigned char>(*at);
         if (c >= 0x80) {
-            auto const size = utf8_character(at, end);
+            auto const size = base::utf8_character(at, end);
             if (size == 0) {
                 *out_ += "\xef\xbf\xbd";
                 ++at;
