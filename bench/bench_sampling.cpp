@@ -2,7 +2,7 @@
 // been drawn, and prints what it took as JSON. `sampling` runs it beside wrk and h2load.
 #include <tinkxx/tinkxx.hpp>
 
-#include <sys/resource.h>
+#include "process_usage.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <future>
 #include <iostream>
 #include <map>
@@ -22,25 +21,10 @@
 
 namespace {
 
+using tinkxx::bench::cpu_seconds;
+using tinkxx::bench::memory_kib;
+
 using Clock = std::chrono::steady_clock;
-
-double cpu_seconds() {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    auto const seconds = [](timeval const& time) {
-        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-    };
-    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-/// Resident memory in KiB: now ("VmRSS:") or at most ("VmHWM:").
-long memory_kib(char const* which) {
-    std::ifstream file{"/proc/self/status"};
-    for (std::string line; std::getline(file, line);) {
-        if (line.starts_with(which)) return std::atol(line.c_str() + std::strlen(which));
-    }
-    return 0;
-}
 
 std::map<std::string, std::string> parse(int argc, char** argv) {
     std::map<std::string, std::string> options{

@@ -7,7 +7,8 @@
 #include <tinkxx/runtime.hpp>
 #include <tinkxx/transport.hpp>
 
-#include <sys/resource.h>
+#include "process_usage.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -25,6 +25,9 @@
 #include <vector>
 
 namespace {
+
+using tinkxx::bench::cpu_seconds;
+using tinkxx::bench::memory_kib;
 
 using Clock = std::chrono::steady_clock;
 
@@ -83,24 +86,6 @@ Options parse(int argc, char** argv) {
     }
     if (options.url.empty()) usage("no --url");
     return options;
-}
-
-double cpu_seconds() {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    auto const seconds = [](timeval const& time) {
-        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-    };
-    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-/// Resident memory in KiB: now ("VmRSS:") or at most ("VmHWM:").
-long memory_kib(char const* which) {
-    std::ifstream file{"/proc/self/status"};
-    for (std::string line; std::getline(file, line);) {
-        if (line.starts_with(which)) return std::atol(line.c_str() + std::strlen(which));
-    }
-    return 0;
 }
 
 class Bench {
