@@ -2,6 +2,8 @@
 
 #include <tinkxx/scheduler.hpp>
 
+#include "base/loop/loop_rule.hpp"
+
 #include <cstddef>
 #include <deque>
 #include <exception>
@@ -28,6 +30,7 @@ public:
     /// Begins at once if nothing else is under way, so that short work is done on return. Work that
     /// throws, since there is no memory, is given up, and the next one has its turn.
     void run(Work work) {
+        TINKXX_ASSERT_LOOP(scheduler_);
         waiting_.push_back(std::move(work));
         if (waiting_.size() == 1) go_on();
     }

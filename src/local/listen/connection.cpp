@@ -1,5 +1,7 @@
 #include "local/listen/connection.hpp"
 
+#include "base/loop/loop_rule.hpp"
+
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -152,6 +154,7 @@ ServerConnection::~ServerConnection() {
 }
 
 void ServerConnection::lost() {
+    TINKXX_ASSERT_LOOP(share_.scheduler);
     if (state_ != State::closed) close("the peer is gone");
     tell_gone();
 }
@@ -184,6 +187,7 @@ void ServerConnection::tell_gone() {
 }
 
 void ServerConnection::peer_closes() {
+    TINKXX_ASSERT_LOOP(share_.scheduler);
     if (peer_closes_ || state_ == State::closed) return;
     peer_closes_ = true;
     carrier_.on_change();
@@ -193,6 +197,7 @@ void ServerConnection::peer_closes() {
 }
 
 void ServerConnection::peer_ended() {
+    TINKXX_ASSERT_LOOP(share_.scheduler);
     if (peer_ended_ || state_ == State::closed) return;
     peer_ended_ = true;
     carrier_.on_change();
@@ -208,6 +213,7 @@ void ServerConnection::end_with_input() {
 }
 
 void ServerConnection::retire() {
+    TINKXX_ASSERT_LOOP(share_.scheduler);
     retired_ = true;
     if (state_ != State::reading || parser_.state() != RequestParser::State::head) return;
     end_after_output();
@@ -312,7 +318,10 @@ bool ServerConnection::waits() const noexcept {
     return waits_for_reader() || (!request_begun_ && begun_in_turn_ >= most_in_turn);
 }
 
-void ServerConnection::next_turn() noexcept { begun_in_turn_ = 0; }
+void ServerConnection::next_turn() noexcept {
+    TINKXX_ASSERT_LOOP(share_.scheduler);
+    begun_in_turn_ = 0;
+}
 
 bool ServerConnection::wants_turn() const noexcept {
     return state_ == State::reading && !input_.empty() && waits() && !waits_for_reader();
@@ -329,6 +338,7 @@ std::size_t ServerConnection::input_room() const noexcept {
 }
 
 void ServerConnection::received(std::span<char const> bytes) {
+    TINKXX_ASSERT_LOOP(share_.scheduler);
     if (bytes.empty() || (state_ != State::reading && state_ != State::answering)) return;
     if (state_ == State::reading && input_.empty() && !waits()) {
         bytes = bytes.subspan(parse(bytes));
@@ -343,6 +353,7 @@ void ServerConnection::received(std::span<char const> bytes) {
 }
 
 void ServerConnection::proceed() {
+    TINKXX_ASSERT_LOOP(share_.scheduler);
     if (state_ == State::closed) return tell_gone();
     if (state_ == State::reading && !input_.empty() && !waits()) {
         auto kept = std::exchange(input_, {});
@@ -451,6 +462,7 @@ void ServerConnection::dispatch() {
 // --- answering ----------------------------------------------------------------------------------
 
 void ServerConnection::refuse(Refusal const& refusal) {
+    TINKXX_ASSERT_LOOP(share_.scheduler);
     keep_alive_ = false;
     if (!request_begun_) request_began_ = share_.scheduler.now();
     auto body = refusal_body(refusal.detail);
@@ -609,6 +621,7 @@ std::size_t ServerConnection::output(std::span<iovec> pieces) const noexcept {
 }
 
 void ServerConnection::wrote(std::size_t bytes) {
+    TINKXX_ASSERT_LOOP(share_.scheduler);
     if (bytes == 0) return;
     unsent_ -= bytes;
     taken_ += bytes;

@@ -1,6 +1,7 @@
 #include "local/store/worker.hpp"
 
 #include "base/common/give_way.hpp"
+#include "base/loop/loop_rule.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -39,6 +40,7 @@ public:
     }
 
     void run(Task work, Task done) override {
+        TINKXX_ASSERT_LOOP(scheduler_);
         {
             std::lock_guard const lock{mutex_};
             pieces_.push_back({std::move(work), std::move(done)});
@@ -88,6 +90,7 @@ public:
     }
 
     void run(Task work, Task done) override {
+        TINKXX_ASSERT_LOOP(scheduler_);
         pieces_.push_back({std::move(work), std::move(done)});
         scheduler_.post([this, alive = alive_] {
             if (*alive) serve();

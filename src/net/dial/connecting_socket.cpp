@@ -1,6 +1,7 @@
 #include "net/dial/connecting_socket.hpp"
 
 #include "base/loop/event_loop.hpp"
+#include "base/loop/loop_rule.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@ namespace tinkxx::net {
 ConnectingSocket::ConnectingSocket(base::EventLoop& loop, SocketAddress const& to, Owner& owner,
                                    std::size_t index)
     : loop_{loop}, owner_{owner}, index_{index} {
+    TINKXX_ASSERT_LOOP(loop_);
     socket_ = ::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
     if (socket_ < 0) {
         failed_ = errno;
