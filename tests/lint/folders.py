@@ -7,6 +7,9 @@ A folder has a row in a table of that page: its path in backticks in the column 
 or from src/, or as from X in a table whose head says "Folder of `X`". The row of a folder may also name
 the folders below it, in backticks. Folders below tests/unit are named for those of src; others have to be
 named by the page.
+
+A folder is too full with more than MOST sources. Each file counts, a header and its .cpp as two; what is in
+folders below does not count.
 """
 
 import re
@@ -16,20 +19,19 @@ import tempfile
 from pathlib import Path
 
 PAGE = "docs/architecture.md"
-TOPS = ["src", "cli", "tests", "bench"]
+TOPS = ["src", "include", "cli", "tests", "bench", "examples", "models"]
 SOURCES = {".cpp", ".hpp", ".py"}
 MIRROR = "tests/unit/"
 
 # Sources in a folder, and those that have more for a reason.
-MOST = 17
+MOST = 16
 FULLER = {
+    "include/tinkxx": "users name what they include, and there is no folder in between",
     "cli/commands": "one file for each command",
     "src/text/jinja": "one file for each part of the language",
     "src/text/tokenizer": "one file for each part of a tokenizer.json",
     "src/text/render": "one file for each family of models",
     "src/text/files": "one file for each place where tokenizers are found",
-    "src/engine/kernels": "one file for each kernel",
-    "tests/fuzz": "one file for each target, found by CMake",
 }
 
 CODE = re.compile(r"`([^`]+)`")
@@ -91,7 +93,7 @@ def self_test(root):
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for top in TOPS + ["docs"]:
-            shutil.copytree(root / top, copy / top, ignore=shutil.ignore_patterns("corpus", "wire", "data"))
+            shutil.copytree(root / top, copy / top, ignore=shutil.ignore_patterns("corpus", "wire", "data", "*.safetensors"))
         sound = check(copy)
         for name, files in (("src/net/planted", 1), ("src/planted", 1), ("cli/planted", 1), ("tests/planted", 1),
                             ("tests/unit/net/planted", 1), ("src/net/address", MOST + 1)):
