@@ -3,17 +3,22 @@
     names.py ROOT               check the tree at ROOT
     names.py ROOT --self-test   plant what is wrong; each has to be found
 
-In src and include no two classes or enumerations that other files can see have one name, in whatever
-namespaces they are, but for those of APART: these speak of the same things in a language of their own.
-In the whole tree no two files define the same class of the same namespace: programs that link both would
-be undefined.
+Two classes or enumerations that other files can see have two names, in whatever namespaces they are: in
+src and include, and in the headers of programs and tests among themselves and against those. Namespaces of
+APART are left out: these speak of the same things in a language of their own. In the whole tree no two
+files define the same class of the same namespace: programs that link both would be undefined.
+
+What is local to a .cpp, in a namespace without a name or in a program of one file, may have any name, and
+is not looked at; nor are classes within classes, and names of functions.
 """
 
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 TOPS = ["src", "include", "cli", "tests", "bench"]
+# Where a .cpp is a part of a library, so that a class in it is seen by others of the same namespace.
 SHARED = {"src", "include"}
 
 # Namespaces whose names are their own, and why.
@@ -23,6 +28,9 @@ APART = {
     "tinkxx::wire::result_answer": "the cases of one answer",
     "tinkxx::text": "tokenizers and templates, which know little of the rest",
     "tinkxx::detail": "parts of public headers",
+    "tinkxx::simulation::local_world": "each world has users, models and calls of its own",
+    "tinkxx::simulation::sampling_world": "as above",
+    "tinkxx::simulation::training_world": "as above",
 }
 
 SPACE = re.compile(r"^(?:inline )?namespace ([\w:]*) ?\{$")
@@ -59,7 +67,7 @@ def check(root):
                 continue  # programs of one file
             for space, one in classes(path.read_text()):
                 whole.setdefault((space, one), set()).add(name)
-                if top in SHARED and not apart(space):
+                if (top in SHARED or path.suffix == ".hpp") and not apart(space):
                     short.setdefault(one, {})[space] = name
     for (space, one), paths in sorted(whole.items()):
         if len(paths) > 1:
@@ -78,6 +86,15 @@ def self_test():
     found = list(classes(text))
     assert found == [("a", "B"), ("a", "E"), ("a", "F"), ("a", "G"), ("", "J")], found
     assert apart("tinkxx::engine::isa") and not apart("tinkxx::engines")
+
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, space in (("src/one.hpp", "tinkxx::a"), ("tests/two.hpp", "tinkxx::b"), ("tests/three.cpp", "tinkxx::c"),
+                            ("src/engine.hpp", "tinkxx::engine"), ("tests/four.cpp", "")):
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_text(f"namespace {space} {{\nclass Same {{\n}};\n}}  // namespace\n".replace("  {", " {"))
+        assert check(root) == ["Same is the name of classes of tinkxx::a (src/one.hpp) and tinkxx::b (tests/two.hpp)"], \
+            check(root)
 
 
 if __name__ == "__main__":

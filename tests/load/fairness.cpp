@@ -162,7 +162,7 @@ BesideSampling beside_sampling(Options const& options) {
 
 }  // namespace
 
-Exit measure_fairness(Options const& options) {
+ExitCode measure_fairness(Options const& options) {
     auto const training = beside_training(options);
     auto const sampling = beside_sampling(options);
     bool const fair_training = held(training.beside);
@@ -192,7 +192,7 @@ Exit measure_fairness(Options const& options) {
         1e3 * sampling.alone.quantile(0.5), verdict(fair_sampling, json));
     bool const fair = fair_training && fair_sampling;
     if (json) std::printf("\"target_ms\":%.0f,\"fair\":%s}\n", 1e3 * target, verdict(fair, json));
-    return fair ? Exit::success : Exit::broken;
+    return fair ? ExitCode::success : ExitCode::broken;
 }
 
 }  // namespace tinkxx::load

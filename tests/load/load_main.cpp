@@ -67,7 +67,7 @@ public:
             client.runtime = runtime;
             client.timeouts.connect = 1min;
             services_.emplace_back(std::move(client));
-            runs_.push_back(std::make_unique<TrainingRun>(options.seed, i));
+            runs_.push_back(std::make_unique<UserTraining>(options.seed, i));
         }
     }
     ~Training() { stop(); }
@@ -101,7 +101,7 @@ public:
         auto const server = quiet_server();
         auto const service = local::service_client(server, ClientOptions{});
         for (std::size_t i = 0; i < runs_.size(); ++i) {
-            TrainingRun quiet{options_.seed, static_cast<int>(i)};
+            UserTraining quiet{options_.seed, static_cast<int>(i)};
             std::atomic<bool> const open{true};
             auto const& rounds = runs_[i]->rounds();
             quiet.train(service, open, rounds.size(), 10min);
@@ -115,7 +115,7 @@ public:
         service.close().get();
         server.stop();
     }
-    [[nodiscard]] std::uint64_t sum(std::uint64_t (TrainingRun::*of)() const noexcept) const {
+    [[nodiscard]] std::uint64_t sum(std::uint64_t (UserTraining::*of)() const noexcept) const {
         std::uint64_t all = 0;
         for (auto const& run : runs_) all += ((*run).*of)();
         return all;
@@ -125,7 +125,7 @@ private:
     Options const& options_;
     Problems& problems_;
     std::vector<ServiceClient> services_{};
-    std::vector<std::unique_ptr<TrainingRun>> runs_{};
+    std::vector<std::unique_ptr<UserTraining>> runs_{};
     std::vector<std::thread> threads_{};
     std::atomic<bool> open_{true};
 };
@@ -153,7 +153,7 @@ void progress(Outcome const& outcome, Crowd const& crowd, Training const& traini
     std::ostringstream line;
     line << '\r' << stage << ' ' << since.count() << " s: " << tally.ended << " samples, "
          << tally.begun - tally.ended << " under way, p50 " << std::fixed << std::setprecision(1)
-         << tally.p50 << " s, " << training.sum(&TrainingRun::steps) << " steps, server "
+         << tally.p50 << " s, " << training.sum(&UserTraining::steps) << " steps, server "
          << mebibytes(outcome.server_peak) << " MiB, client " << mebibytes(outcome.own_peak)
          << " MiB   ";
     std::cerr << line.str() << std::flush;
@@ -231,10 +231,10 @@ Outcome run(Options const& options, Problems& problems) {
         outcome.drain_seconds = std::chrono::duration<double>(Clock::now() - end).count();
         if (::isatty(STDERR_FILENO) == 1) std::cerr << '\n';
         outcome.numbers = crowd.numbers_used();
-        outcome.steps = training.sum(&TrainingRun::steps);
-        outcome.saves = training.sum(&TrainingRun::saves);
-        outcome.trained_tokens = training.sum(&TrainingRun::tokens);
-        outcome.drawn_from_checkpoints = training.sum(&TrainingRun::samples);
+        outcome.steps = training.sum(&UserTraining::steps);
+        outcome.saves = training.sum(&UserTraining::saves);
+        outcome.trained_tokens = training.sum(&UserTraining::tokens);
+        outcome.drawn_from_checkpoints = training.sum(&UserTraining::samples);
         outcome.server = server.metrics();
         compare(outcome, problems);
         if (!crowd.close(Clock::now() + 1min)) {
@@ -309,7 +309,7 @@ void print(Options const& options, Outcome const& outcome, Problems const& probl
     std::cout << out.str() << std::flush;
 }
 
-Exit measure_load(Options const& options) {
+ExitCode measure_load(Options const& options) {
     Problems problems;
     auto const outcome = run(options, problems);
     print(options, outcome, problems);
@@ -317,7 +317,7 @@ Exit measure_load(Options const& options) {
     if (problems.count() > problems.texts().size()) {
         std::cerr << "and " << problems.count() - problems.texts().size() << " more\n";
     }
-    return problems.count() == 0 ? Exit::success : Exit::broken;
+    return problems.count() == 0 ? ExitCode::success : ExitCode::broken;
 }
 
 }  // namespace
@@ -325,7 +325,7 @@ Exit measure_load(Options const& options) {
 
 int main(int argc, char** argv) {
     using namespace tinkxx::load;
-    auto code = Exit::success;
+    auto code = ExitCode::success;
     auto const options = parse(argc, argv, code);
     if (!options) return static_cast<int>(code);
     try {
@@ -335,7 +335,7 @@ int main(int argc, char** argv) {
                                    : measure_load(*options);
     } catch (std::exception const& error) {
         std::cerr << "tinkxx-load: " << error.what() << '\n';
-        code = Exit::failure;
+        code = ExitCode::failure;
     }
     return static_cast<int>(code);
 }

@@ -60,7 +60,7 @@ constexpr std::string_view help =
     "  --json          the result as one line of JSON\n"
     "\n"
     "The result goes to stdout; progress to stderr, if that is a terminal.\n"
-    "Exit codes: 0 all of it held; 1 something did not, and is named; 2 the command line is "
+    "ExitCode codes: 0 all of it held; 1 something did not, and is named; 2 the command line is "
     "wrong;\n"
     "3 it could not be measured.\n";
 
@@ -70,15 +70,15 @@ bool read(std::string_view text, std::uint64_t least, std::uint64_t most, std::u
            value <= most;
 }
 
-std::optional<Options> wrong(std::string const& why, Exit& code) {
+std::optional<Options> wrong(std::string const& why, ExitCode& code) {
     std::cerr << "tinkxx-load: " << why << "; see tinkxx-load --help\n";
-    code = Exit::usage;
+    code = ExitCode::usage;
     return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Options> parse(int argc, char** argv, Exit& code) {
+std::optional<Options> parse(int argc, char** argv, ExitCode& code) {
     Options options;
     std::uint64_t value = 0;
     bool timed = false;
@@ -86,7 +86,7 @@ std::optional<Options> parse(int argc, char** argv, Exit& code) {
         std::string_view const word = argv[i];
         if (word == "--help" || word == "-h") {
             std::cout << help;
-            code = Exit::success;
+            code = ExitCode::success;
             return std::nullopt;
         }
         if (word == "--fairness") {

@@ -29,7 +29,7 @@ struct Options {
 };
 
 /// Exit codes, which scripts may rely on.
-enum class Exit : int {
+enum class ExitCode : int {
     success = 0,
     broken = 1,  ///< a promise was broken, or a target missed
     usage = 2,
@@ -37,6 +37,6 @@ enum class Exit : int {
 };
 
 /// None if help was asked for, or the command line is wrong: then the exit code is told.
-[[nodiscard]] std::optional<Options> parse(int argc, char** argv, Exit& code);
+[[nodiscard]] std::optional<Options> parse(int argc, char** argv, ExitCode& code);
 
 }  // namespace tinkxx::load

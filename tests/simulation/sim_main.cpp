@@ -21,11 +21,11 @@
 
 namespace {
 
-using tinkxx::simulation::Outcome;
+using tinkxx::simulation::WorldOutcome;
 
 struct Kind {
     std::string_view name{};
-    Outcome (*run)(std::uint64_t seed){nullptr};
+    WorldOutcome (*run)(std::uint64_t seed){nullptr};
     std::vector<std::string> occurrences{};
 };
 

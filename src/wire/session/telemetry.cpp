@@ -19,7 +19,7 @@ std::string fraction(std::chrono::microseconds part) {
     return text.data();
 }
 
-struct Body {
+struct EventMembers {
     JsonOut& json;
 
     void operator()(telemetry_event::SessionStart const&) const {
@@ -101,7 +101,7 @@ std::string encode_telemetry(TelemetryBatch const& batch) {
     json.open_array();
     for (auto const& event : batch.events) {
         json.open_object();
-        std::visit(Body{json}, event.what);
+        std::visit(EventMembers{json}, event.what);
         json.member("event_id", event.event_id);
         json.member("event_session_index", event.event_session_index);
         json.member("severity", to_string(event.severity));

@@ -10,7 +10,7 @@ namespace tinkxx::golden {
 
 using testing::SentRequest;
 
-Call::Call(value const& recorded)
+RecordedCall::RecordedCall(value const& recorded)
     // Braces would make a list of it.
     : recording_(recorded), sender_{.version = text(recorded, "sdk_version")}, stub{recorded} {
     auto const expected = expected_requests(recording_);
@@ -25,7 +25,7 @@ Call::Call(value const& recorded)
     if (version() != newest) stub.refuse_newest_members();
 }
 
-void Call::set_up() {
+void RecordedCall::set_up() {
     auto options = stub.options();
     options.check_data = false;  // the official SDK sends what the server may refuse
     if (version() == "0.7.0") options.submit_encoding = SubmitEncoding::json;
@@ -61,7 +61,7 @@ void Call::set_up() {
     }
 }
 
-void Call::read(ClientOptions& options, boost::json::object const& kwargs) {
+void RecordedCall::read(ClientOptions& options, boost::json::object const& kwargs) {
     for (auto const& entry : kwargs) {
         if (entry.key() == "user_metadata") {
             options.user_metadata = value_to<std::map<std::string, std::string>>(entry.value());
@@ -80,7 +80,7 @@ void Call::read(ClientOptions& options, boost::json::object const& kwargs) {
     }
 }
 
-std::vector<value> Call::calls() const {
+std::vector<value> RecordedCall::calls() const {
     auto const* several = find(args(), "calls");
     if (several == nullptr) return {args()};
     return {several->as_array().begin(), several->as_array().end()};
@@ -88,7 +88,7 @@ std::vector<value> Call::calls() const {
 
 // What was sent -----------------------------------------------------------------------------------
 
-void Call::expect_requests(std::set<std::string> const& passing) {
+void RecordedCall::expect_requests(std::set<std::string> const& passing) {
     compared_ = true;
     auto const expected = expected_requests(recording_);
     auto sent = stub.seen(paths_);
@@ -103,8 +103,8 @@ void Call::expect_requests(std::set<std::string> const& passing) {
 }
 
 /// What was sent at once is recorded by its numbers, and which of them came last.
-void Call::expect_concurrent(std::vector<value> const& expected,
-                             std::vector<SentRequest> const& sent) const {
+void RecordedCall::expect_concurrent(std::vector<value> const& expected,
+                                     std::vector<SentRequest> const& sent) const {
     auto left = sent;
     for (auto const& request : expected) {
         auto const found = std::ranges::find_if(left, [&request](SentRequest const& one) {
@@ -122,16 +122,16 @@ void Call::expect_concurrent(std::vector<value> const& expected,
     EXPECT_EQ(last, "number " + std::to_string(value_to<int>(arrival.at("last_seq_id"))));
 }
 
-void Call::expect_no_request() {
+void RecordedCall::expect_no_request() {
     compared_ = true;
     EXPECT_TRUE(stub.seen(paths_).empty());
 }
 
-void Call::expect_compared() const {
+void RecordedCall::expect_compared() const {
     EXPECT_TRUE(compared_) << "the replay did not compare what was sent";
 }
 
-void Call::expect_waits() const {
+void RecordedCall::expect_waits() const {
     // The clock stood still but for these.
     auto const* waits = find(recording_, "waits");
     double total = 0;
@@ -150,7 +150,7 @@ void Call::expect_waits() const {
     EXPECT_NEAR(took, total, 0.25 * total + 0.1 * static_cast<double>(sent.size()));
 }
 
-void Call::expect_result(value const& made) const {
+void RecordedCall::expect_result(value const& made) const {
     auto const recorded = without_types(recording_.at("result"));
     EXPECT_TRUE(agrees(recorded, made)) << "recorded: " << recorded << "\nours: " << made;
 }

@@ -18,10 +18,10 @@
 namespace tinkxx::golden {
 
 /// A recorded call about to be made here.
-class Call {
+class RecordedCall {
 public:
     /// With what existed before the call.
-    explicit Call(value const& recorded);
+    explicit RecordedCall(value const& recorded);
 
     [[nodiscard]] value const& args() const { return recording_.at("args"); }
     [[nodiscard]] value const& recording() const { return recording_; }
@@ -65,7 +65,7 @@ private:
                            std::vector<testing::SentRequest> const& sent) const;
 
     value const recording_;
-    Sender sender_{};
+    RecordedSender sender_{};
     std::set<std::string> paths_{};
     bool compared_{false};
 
@@ -76,7 +76,7 @@ public:
     std::optional<TrainingClient> trainer{};
 };
 
-using KnownCalls = std::map<std::string, std::function<void(Call&)>>;
+using KnownCalls = std::map<std::string, std::function<void(RecordedCall&)>>;
 /// Calls about models and their training.
 void add_training_calls(KnownCalls& known);
 /// Calls of REST and admin clients.

@@ -350,7 +350,7 @@ void expect_same_text(value const& expected, SentRequest const& sent, std::strin
 
 /// A body that is no JSON, or too long to be recorded.
 static void expect_same_bytes(value const& expected, SentRequest const& sent,
-                              Sender const& sender) {
+                              RecordedSender const& sender) {
     if (!is_protobuf(sent)) return expect_same_text(expected, sent, sender.version);
     bool const zstd = member<bool>(expected, "body_zstd").value_or(false);
     EXPECT_EQ(sent.header("Content-Encoding"), zstd ? "zstd" : "");
@@ -370,7 +370,8 @@ static void expect_same_bytes(value const& expected, SentRequest const& sent,
     }
 }
 
-void expect_same_body(value const& expected, SentRequest const& sent, Sender const& sender) {
+void expect_same_body(value const& expected, SentRequest const& sent,
+                      RecordedSender const& sender) {
     auto const* recorded = find(expected, "body_json");
     bool const bytes = find(expected, "body_base64") != nullptr ||
                        find(expected, "body_sha256") != nullptr ||
@@ -413,7 +414,8 @@ bool same_number(std::string const& a, std::string const& b) {
     return !a.empty() && !b.empty() && std::stod(a) == std::stod(b);
 }
 
-void expect_same_headers(value const& expected, SentRequest const& sent, Sender const& sender) {
+void expect_same_headers(value const& expected, SentRequest const& sent,
+                         RecordedSender const& sender) {
     // Names in lower case. The connection's are the transport's.
     static std::set<std::string> const of_transport{"connection", "content-length", "host",
                                                     "accept-encoding"};
@@ -454,7 +456,7 @@ void expect_same_headers(value const& expected, SentRequest const& sent, Sender 
 
 }  // namespace
 
-void expect_sent(value const& expected, SentRequest const& sent, Sender const& sender) {
+void expect_sent(value const& expected, SentRequest const& sent, RecordedSender const& sender) {
     EXPECT_EQ(sent.method + ' ' + target(sent),
               text(expected, "method") + ' ' + text(expected, "path"));
     expect_same_headers(expected, sent, sender);

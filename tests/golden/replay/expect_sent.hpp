@@ -22,7 +22,7 @@ namespace tinkxx::golden {
 [[nodiscard]] bool repeats_by_loop(value const& recording);
 
 /// What is known of the recorded sender.
-struct Sender {
+struct RecordedSender {
     std::string version{};
     /// The headers that the caller set, in lower case.
     std::set<std::string> chosen{};
@@ -31,9 +31,10 @@ struct Sender {
 };
 
 /// Expects a request to be a recorded one, but for what changes every time.
-void expect_sent(value const& expected, testing::SentRequest const& sent, Sender const& sender);
+void expect_sent(value const& expected, testing::SentRequest const& sent,
+                 RecordedSender const& sender);
 /// As above, for the body alone.
 void expect_same_body(value const& expected, testing::SentRequest const& sent,
-                      Sender const& sender);
+                      RecordedSender const& sender);
 
 }  // namespace tinkxx::golden

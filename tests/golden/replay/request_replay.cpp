@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-void start(Call& call) {
+void start(RecordedCall& call) {
     call.expect_outcome(call.stub.await(call.service->session_id()),
                         [](std::string const& id) -> value {
                             return {{"session_id", id}};
@@ -30,25 +30,25 @@ void start(Call& call) {
     call.expect_requests();
 }
 
-void beat(Call& call) {
+void beat(RecordedCall& call) {
     call.stub.clock->advance(std::chrono::seconds{10} *
                              call.recording().at("requests").as_array().size());
     call.expect_requests();
 }
 
-void refresh(Call& call) {
+void refresh(RecordedCall& call) {
     call.stub.clock->advance(std::chrono::seconds{300} *
                              call.recording().at("requests").as_array().size());
     call.expect_requests();
 }
 
-void capabilities(Call& call) {
+void capabilities(RecordedCall& call) {
     call.expect_outcome(call.stub.await(call.service->get_server_capabilities()),
                         [](ServerCapabilities const& got) { return json_of(got); });
     call.expect_requests();
 }
 
-void health(Call& call) {
+void health(RecordedCall& call) {
     call.expect_outcome(call.stub.await(call.service->health()),
                         [](std::string const& word) -> value {
                             return {{"status", word}};
@@ -57,7 +57,7 @@ void health(Call& call) {
     call.expect_requests();
 }
 
-void close(Call& call) {
+void close(RecordedCall& call) {
     std::map<std::string, CloseReason> const reasons{{"success", CloseReason::success},
                                                      {"errored", CloseReason::errored},
                                                      {"interrupted", CloseReason::interrupted}};
@@ -69,7 +69,7 @@ void close(Call& call) {
     call.expect_requests();
 }
 
-void create_samplers(Call& call) {
+void create_samplers(RecordedCall& call) {
     Result<std::string> last{std::string{}};
     std::vector<SamplingClient> samplers;
     for (auto const& one : call.calls()) {
@@ -89,19 +89,19 @@ void create_samplers(Call& call) {
     call.expect_requests();
 }
 
-void base_model(Call& call) {
+void base_model(RecordedCall& call) {
     call.expect_outcome(call.stub.await(call.sampler->get_base_model()),
                         [](std::string const& name) -> value { return value(name); });
     call.expect_requests();
 }
 
-Result<SampleResponse> draw(Call& call, SamplingClient const& sampler, value const& args) {
+Result<SampleResponse> draw(RecordedCall& call, SamplingClient const& sampler, value const& args) {
     auto prompt = model_input(args.at("prompt"));
     return call.stub.await(sampler.sample(
         std::move(prompt), sampling_params(args.at("sampling_params")), sample_options(args)));
 }
 
-void sample(Call& call) {
+void sample(RecordedCall& call) {
     auto const calls = call.calls();
     if (call.has_form("an empty prompt")) {
         auto const refused = draw(call, *call.sampler, calls.front());
@@ -130,7 +130,7 @@ void sample(Call& call) {
     call.expect_waits();
 }
 
-void sample_by_copy(Call& call) {
+void sample_by_copy(RecordedCall& call) {
     auto const handle = call.stub.await(call.sampler->get_sampler_handle());
     ASSERT_TRUE(handle) << handle.error().what();
     auto const copy = from_sampler_handle(*handle, call.stub.options());
@@ -143,7 +143,7 @@ void sample_by_copy(Call& call) {
     call.expect_requests();
 }
 
-void cancelled_sample(Call& call) {
+void cancelled_sample(RecordedCall& call) {
     call.stub.hold("/api/v1/retrieve_future");
     auto const& args = call.args();
     auto pending =
@@ -159,7 +159,7 @@ void cancelled_sample(Call& call) {
     call.expect_requests({"/api/v1/retrieve_future"});
 }
 
-void logprobs(Call& call) {
+void logprobs(RecordedCall& call) {
     auto prompt = model_input(call.args().at("prompt"));
     auto const last = member<std::int64_t>(call.args(), "prompt_logprobs_last_n").value_or(0);
     call.expect_outcome(
@@ -168,7 +168,7 @@ void logprobs(Call& call) {
     call.expect_requests();
 }
 
-void whoami(Call& call) {
+void whoami(RecordedCall& call) {
     call.expect_outcome(call.stub.await(call.service->whoami()), [](Identity const& got) -> value {
         return {{"user_urn", got.user_urn},
                 {"email", got.email ? value(*got.email) : value(nullptr)},
@@ -178,7 +178,7 @@ void whoami(Call& call) {
 }
 
 /// The client tells of its own start.
-void telemetry(Call& call) {
+void telemetry(RecordedCall& call) {
     call.stub.clock->advance(20s);
     call.expect_requests();
     call.expect_waits();
@@ -221,7 +221,7 @@ void replay_call(value const& recording) {
     if (text(recording, "call") == "Telemetry" && !recording.at("args").as_object().empty()) {
         return replay_telemetry(recording);
     }
-    Call call{recording};
+    RecordedCall call{recording};
     known_calls().at(text(recording, "call"))(call);
     call.expect_compared();
 }

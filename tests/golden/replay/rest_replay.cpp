@@ -416,7 +416,7 @@ KnownRest const& known_rest() {
     return known;
 }
 
-void replay_rest_call(Call& call) {
+void replay_rest_call(RecordedCall& call) {
     auto const method = text(call.recording(), "call").substr(std::string{"RestClient."}.size());
     auto const result = call_rest(call.stub, *call.service, method, call.args(), call.version());
     call.expect_outcome(result, [](value const& got) { return got; });

@@ -318,7 +318,7 @@ Loss loss_of(value const& args) {
 
 /// The outcome of a call that may refuse its arguments by throwing.
 template <class Make>
-auto attempt(Call& call, Make make) -> decltype(call.stub.await(make())) {
+auto attempt(RecordedCall& call, Make make) -> decltype(call.stub.await(make())) {
     try {
         return call.stub.await(make());
     } catch (Error const& error) {
@@ -328,7 +328,7 @@ auto attempt(Call& call, Make make) -> decltype(call.stub.await(make())) {
 
 /// Expects arguments to be refused here that the official SDK sends.
 template <class T>
-void expect_refused(Call& call, Result<T> const& ours) {
+void expect_refused(RecordedCall& call, Result<T> const& ours) {
     ASSERT_FALSE(ours) << "succeeded";
     EXPECT_EQ(ours.error().kind(), ErrorKind::validation) << ours.error().what();
     call.expect_no_request();
@@ -359,7 +359,7 @@ void expect_summary(value const& summary, ForwardBackwardOutput const& ours, dou
 }
 
 template <class T>
-void expect(Call& call, Result<T> const& ours) {
+void expect(RecordedCall& call, Result<T> const& ours) {
     auto const* result = find(call.recording(), "result");
     auto const* summary = result == nullptr ? nullptr : find(*result, "summary");
     if constexpr (std::is_same_v<T, ForwardBackwardOutput>) {
@@ -376,7 +376,7 @@ void expect(Call& call, Result<T> const& ours) {
     call.expect_waits();
 }
 
-void replay_pass(Call& call, bool forward_only) {
+void replay_pass(RecordedCall& call, bool forward_only) {
     auto const ours = attempt(call, [&] {
         auto const data = data_of(call.args().at("data"));
         auto const loss = loss_of(call.args());
@@ -393,9 +393,9 @@ void replay_pass(Call& call, bool forward_only) {
     expect(call, ours);
 }
 
-void forward(Call& call) { replay_pass(call, true); }
+void forward(RecordedCall& call) { replay_pass(call, true); }
 
-void forward_backward(Call& call) { replay_pass(call, false); }
+void forward_backward(RecordedCall& call) { replay_pass(call, false); }
 
 // Losses of the recorded caller -------------------------------------------------------------------
 
@@ -481,7 +481,7 @@ value with_names_of_now(value recorded, std::string const& version, double loss)
     return recorded;
 }
 
-void custom(Call& call) {
+void custom(RecordedCall& call) {
     auto const name = text(call.args(), "loss");
     if (name == "clipped") call.expect_rounding();  // it has an exponential function
     double loss = 0;
@@ -521,7 +521,7 @@ void custom(Call& call) {
 
 // Other calls of a model --------------------------------------------------------------------------
 
-void optim_step(Call& call) {
+void optim_step(RecordedCall& call) {
     auto const ours = attempt(call, [&] {
         if (auto const* dimuon = find(call.args(), "dimuon")) {
             return call.trainer->optim_step(dimuon_params(*dimuon));
@@ -546,19 +546,19 @@ SaveOptions save_options(value const& args) {
 }
 
 template <class T>
-void expect_save(Call& call, Result<T> const& ours) {
+void expect_save(RecordedCall& call, Result<T> const& ours) {
     if (call.has_form("a time to live of nothing")) return expect_refused(call, ours);
     expect(call, ours);
 }
 
-void save_state(Call& call) {
+void save_state(RecordedCall& call) {
     auto const& args = call.args();
     expect_save(call, attempt(call, [&] {
                     return call.trainer->save_state(text(args, "name"), save_options(args));
                 }));
 }
 
-void save_for_sampler(Call& call) {
+void save_for_sampler(RecordedCall& call) {
     auto const& args = call.args();
     expect_save(call, attempt(call, [&] {
                     return call.trainer->save_weights_for_sampler(text(args, "name"),
@@ -566,7 +566,7 @@ void save_for_sampler(Call& call) {
                 }));
 }
 
-void save_external(Call& call) {
+void save_external(RecordedCall& call) {
     auto const& args = call.args();
     ExternalSaveOptions options;
     options.ttl = save_options(args).ttl;
@@ -578,7 +578,7 @@ void save_external(Call& call) {
                 }));
 }
 
-void unnamed_save(Call& call) {
+void unnamed_save(RecordedCall& call) {
     boost::json::array ids;
     for (int i = 0; i < value_to<int>(call.args().at("times")); ++i) {
         auto const sampler = call.stub.await(call.trainer->save_weights_and_get_sampling_client());
@@ -593,7 +593,7 @@ void unnamed_save(Call& call) {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-void load_state(Call& call) {
+void load_state(RecordedCall& call) {
     auto const& args = call.args();
     auto const token = member<std::string>(args, "weights_access_token").value_or("");
     bool const optimizer = text(call.recording(), "call").ends_with("with_optimizer");
@@ -605,9 +605,9 @@ void load_state(Call& call) {
 }
 #pragma GCC diagnostic pop
 
-void get_info(Call& call) { expect(call, call.stub.await(call.trainer->get_info())); }
+void get_info(RecordedCall& call) { expect(call, call.stub.await(call.trainer->get_info())); }
 
-void pipeline(Call& call) {
+void pipeline(RecordedCall& call) {
     auto const data = data_of(call.args().at("data"));
     auto const& client = *call.trainer;
     auto first = client.forward_backward(data, "cross_entropy");
@@ -630,7 +630,7 @@ void pipeline(Call& call) {
     call.expect_requests();
 }
 
-void unload(Call& call) {
+void unload(RecordedCall& call) {
     // There one only submits; here the call waits for the end.
     call.stub.script("/api/v1/retrieve_future", reply_of({{"status", 200},
                                                           {"content_type", "application/json"},
@@ -652,7 +652,7 @@ OptimizerConfig optimizer_of(value const& json) {
     return other;
 }
 
-void create(Call& call) {
+void create(RecordedCall& call) {
     Result<TrainingClient> last{ErrorDetails{}};
     boost::json::array ids;
     for (auto const& one : call.calls()) {
@@ -675,7 +675,7 @@ void create(Call& call) {
     call.expect_requests();
 }
 
-void from_state(Call& call) {
+void from_state(RecordedCall& call) {
     auto const& args = call.args();
     FromStateOptions options;
     options.base_model = member<std::string>(args, "base_model").value_or("");
@@ -697,7 +697,7 @@ void from_state(Call& call) {
     call.expect_waits();
 }
 
-void copy_weights(Call& call) {
+void copy_weights(RecordedCall& call) {
     auto const& args = call.args();
     CopyWeightsOptions options;
     options.destination_project = member<std::string>(args, "destination_project_id").value_or("");

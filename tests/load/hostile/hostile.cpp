@@ -378,7 +378,7 @@ void print_table(Options const& options, Report const& report) {
 
 }  // namespace
 
-Exit measure_hostile(Options const& options) {
+ExitCode measure_hostile(Options const& options) {
     Problems problems;
     // The cache of keys and values grows until it is full: a small one is so early on.
     ServerProcess server{options.server, {"--api-key", good_key, "--cache-mib", "128"}};
@@ -419,7 +419,7 @@ Exit measure_hostile(Options const& options) {
     if (problems.count() > problems.texts().size()) {
         std::cerr << "and " << problems.count() - problems.texts().size() << " more\n";
     }
-    return problems.count() == 0 ? Exit::success : Exit::broken;
+    return problems.count() == 0 ? ExitCode::success : ExitCode::broken;
 }
 
 }  // namespace tinkxx::load

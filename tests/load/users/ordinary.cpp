@@ -86,7 +86,7 @@ void Ordinary::train() try {
 void Ordinary::repeat() try {
     auto const server = quiet_server();
     auto const service = local::service_client(server, ClientOptions{});
-    TrainingRun quiet{seed_, 0};
+    UserTraining quiet{seed_, 0};
     std::atomic<bool> const open{true};
     auto const count = std::min(run_.rounds().size(), most_repeated);
     quiet.train(service, open, count, 10min);

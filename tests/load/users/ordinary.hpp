@@ -54,7 +54,7 @@ private:
     Problems& problems_;
     std::vector<Question> const questions_;
     Runtime const runtime_;
-    TrainingRun run_;
+    UserTraining run_;
     std::atomic<bool> open_{true};
     std::atomic<std::uint64_t> samples_{0};
     mutable std::mutex mutex_{};

@@ -12,7 +12,7 @@ constexpr std::size_t text_length = 32;
 
 }  // namespace
 
-std::vector<Datum> TrainingRun::batch(std::uint64_t step) const {
+std::vector<Datum> UserTraining::batch(std::uint64_t step) const {
     std::vector<Datum> data;
     for (std::size_t i = 0; i < batch_size; ++i) {
         std::vector<Token> tokens;
@@ -27,8 +27,8 @@ std::vector<Datum> TrainingRun::batch(std::uint64_t step) const {
     return data;
 }
 
-void TrainingRun::train(ServiceClient const& service, std::atomic<bool> const& open,
-                        std::size_t rounds, std::chrono::seconds patience) {
+void UserTraining::train(ServiceClient const& service, std::atomic<bool> const& open,
+                         std::size_t rounds, std::chrono::seconds patience) {
     TrainingOptions options;
     options.lora.rank = 4;
     options.lora.seed = static_cast<std::int64_t>(seed_ % 1000) + number_;
@@ -55,7 +55,7 @@ void TrainingRun::train(ServiceClient const& service, std::atomic<bool> const& o
     }
 }
 
-SampledSequence TrainingRun::draw(TrainingClient const& trainer, std::chrono::seconds patience) {
+SampledSequence UserTraining::draw(TrainingClient const& trainer, std::chrono::seconds patience) {
     // Both at once; the state in place of the one before.
     auto state = trainer.save_state("state", {.overwrite = true});
     auto weights = trainer.save_weights_for_sampler("weights-" + std::to_string(samples_));

@@ -17,7 +17,7 @@ namespace tinkxx::load {
 
 /// One model in training: what it is asked for follows from its number and how far it has come, so
 /// that another server can be asked for the same.
-class TrainingRun {
+class UserTraining {
 public:
     /// What the server said to a round of steps.
     struct Round {
@@ -29,7 +29,7 @@ public:
         bool operator==(Round const&) const = default;
     };
 
-    TrainingRun(std::uint64_t seed, int number) : seed_{seed}, number_{number} {}
+    UserTraining(std::uint64_t seed, int number) : seed_{seed}, number_{number} {}
 
     /// Trains until `open` is false, or for as many rounds; blocks. Throws what a call throws, and
     /// `TimeoutError` for one that takes longer than `patience`.

@@ -11,7 +11,7 @@ namespace tinkxx::simulation {
 using Tally = std::map<std::string, std::uint64_t, std::less<>>;
 
 /// What became of one simulated world.
-struct Outcome {
+struct WorldOutcome {
     /// Everything that happened, with virtual times: equal for equal seeds.
     std::string trace{};
     /// One sentence for each promise that was broken; empty if all is well.

@@ -12,7 +12,7 @@
 namespace tinkxx::simulation {
 
 /// One request as a client made it, and what the client was told.
-struct Exchange {
+struct RecordedExchange {
     std::string path{};
     std::string body{};
     /// Of the request alone, without those that many have in common.
@@ -28,10 +28,10 @@ struct Exchange {
 /// Sees every request at the moment when it is made, and every answer just before the client does.
 class Traffic {
 public:
-    virtual void on_request(Exchange const& exchange) = 0;
-    virtual void on_answer(Exchange const& exchange) = 0;
+    virtual void on_request(RecordedExchange const& exchange) = 0;
+    virtual void on_answer(RecordedExchange const& exchange) = 0;
     /// The client does not want to know any more.
-    virtual void on_withdrawn(Exchange const& exchange) = 0;
+    virtual void on_withdrawn(RecordedExchange const& exchange) = 0;
 
 protected:
     ~Traffic() = default;
@@ -108,7 +108,7 @@ private:
         Recorder& owner;
         ReplySink& sink;
         Call id{};
-        Exchange exchange{};
+        RecordedExchange exchange{};
     };
 
     Scheduler const& scheduler_;

@@ -7,8 +7,8 @@
 #include <tinkxx/testing/manual_clock.hpp>
 
 #include "service/common/random.hpp"
-#include "simulation/common/alarm.hpp"
 #include "simulation/common/outcome.hpp"
+#include "support/test_timer.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -146,11 +146,11 @@ protected:
 
     std::uint64_t const seed_;
     service::Random random_;
-    Outcome outcome_{};
+    WorldOutcome outcome_{};
     std::shared_ptr<testing::ManualClock> clock_;
 
 private:
-    std::deque<Alarm> alarms_{};
+    std::deque<support::TestTimer> alarms_{};
 };
 
 }  // namespace tinkxx::simulation

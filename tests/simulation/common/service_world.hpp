@@ -66,7 +66,7 @@ protected:
 template <class Client, class UserCall>
 class ServiceWorld : public SeededWorld {
 public:
-    Outcome run() {
+    WorldOutcome run() {
         using namespace std::chrono_literals;
         calm_ = storm_ = chance(0.1) ? 15min : 10s + span(170s);
         if (chance(0.1)) {

@@ -24,11 +24,11 @@ inline constexpr std::uint64_t worlds_of_a_share = 250;
 /// Runs the worlds of one share and expects that each keeps its promises, that every call has one
 /// end, and that all of `occurrences` occurred. `worlds`: where each takes longer than others.
 inline void expect_promises_kept(std::string_view world, std::uint64_t share,
-                                 Outcome (&run)(std::uint64_t seed),
+                                 WorldOutcome (&run)(std::uint64_t seed),
                                  std::vector<std::string> const& occurrences,
                                  std::uint64_t worlds = worlds_of_a_share) {
     constexpr std::size_t most = 6000;
-    Outcome sum;
+    WorldOutcome sum;
     worlds = std::min(worlds, worlds_of_a_share);
     for (auto seed = share * worlds + 1; seed <= (share + 1) * worlds; ++seed) {
         auto const outcome = run(seed);

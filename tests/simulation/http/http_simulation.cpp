@@ -30,8 +30,8 @@ struct UserCall {
     int id{0};
     std::size_t client{0};
     int max_retries{0};
-    Alarm begin{};
-    Alarm give_up{};
+    support::TestTimer begin{};
+    support::TestTimer give_up{};
     Future<HttpResponse> pending{};
     Future<void> watched{};
     bool cancelled{false};
@@ -53,7 +53,7 @@ public:
         faulty_ = std::make_shared<testing::FaultyTransport>(*clock_, fake_, faults);
     }
 
-    Outcome run() {
+    WorldOutcome run() {
         make_clients();
         make_calls();
         auto const start = clock_->now();
@@ -240,7 +240,7 @@ private:
     Runtime runtime_{make_runtime()};
     std::vector<std::optional<HttpClient>> clients_{};
     std::deque<UserCall> calls_{};
-    Alarm close_{};
+    support::TestTimer close_{};
     bool closed_{false};
     int open_{0};
     std::map<std::string, int> seen_{};
@@ -251,6 +251,6 @@ private:
 
 }  // namespace
 
-Outcome run_http_world(std::uint64_t seed) { return World{seed}.run(); }
+WorldOutcome run_http_world(std::uint64_t seed) { return World{seed}.run(); }
 
 }  // namespace tinkxx::simulation

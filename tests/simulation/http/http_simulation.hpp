@@ -8,6 +8,6 @@ namespace tinkxx::simulation {
 
 /// Several clients make calls to a moody server over a bad network, all chosen by `seed`, on one
 /// thread and on virtual time.
-[[nodiscard]] Outcome run_http_world(std::uint64_t seed);
+[[nodiscard]] WorldOutcome run_http_world(std::uint64_t seed);
 
 }  // namespace tinkxx::simulation

@@ -7,7 +7,7 @@ namespace tinkxx::simulation {
 namespace {
 
 TEST(HttpSimulation, KeepsItsPromisesWhateverTheSeed) {  // R-TEST-02, R-RETRY-70, R-RETRY-72
-    Outcome sum;
+    WorldOutcome sum;
     for (std::uint64_t seed = 1; seed <= 300; ++seed) {
         auto const outcome = run_http_world(seed);
         EXPECT_THAT(outcome.problems, ::testing::IsEmpty()) << "seed " << seed;

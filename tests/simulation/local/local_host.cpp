@@ -422,7 +422,7 @@ void LocalHost::drain(TimePoint /*deadline*/) noexcept {}
 namespace {
 
 struct Collected final : local::Answer {
-    explicit Collected(std::shared_ptr<Answered> where) : into{std::move(where)} {}
+    explicit Collected(std::shared_ptr<ServerReply> where) : into{std::move(where)} {}
     void head(int status, Headers headers, std::optional<std::size_t> /*length*/) override {
         into->status = status;
         into->type = line(headers, "Content-Type");
@@ -433,15 +433,15 @@ struct Collected final : local::Answer {
     void on_gone(Task /*task*/) override {}
     void on_drained(Task /*task*/) override {}
 
-    std::shared_ptr<Answered> into;
+    std::shared_ptr<ServerReply> into;
     std::shared_ptr<bool> over{std::make_shared<bool>(false)};
 };
 
 }  // namespace
 
-Answered ask_server(local::Handler& server, testing::ManualClock& clock,
-                    local::ServerRequest request) {
-    auto const got = std::make_shared<Answered>();
+ServerReply ask_server(local::Handler& server, testing::ManualClock& clock,
+                       local::ServerRequest request) {
+    auto const got = std::make_shared<ServerReply>();
     auto answer = std::make_shared<Collected>(got);
     auto const over = answer->over;
     request.headers.add("Host", "localhost");

@@ -144,13 +144,13 @@ private:
 };
 
 /// An answer to a question that was put to a server directly.
-struct Answered {
+struct ServerReply {
     int status{0};
     std::string type{};
     std::string body{};
 };
 /// Asks and lets time pass until the answer is there, but ten minutes at most.
-[[nodiscard]] Answered ask_server(local::Handler& server, testing::ManualClock& clock,
-                                  local::ServerRequest request);
+[[nodiscard]] ServerReply ask_server(local::Handler& server, testing::ManualClock& clock,
+                                     local::ServerRequest request);
 
 }  // namespace tinkxx::simulation

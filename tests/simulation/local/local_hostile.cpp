@@ -51,7 +51,7 @@ std::string poll_of(std::string const& request_id) {
     return R"({"request_id":)" + in_quotes(request_id) + "}";
 }
 
-std::string member(Answered const& answer, std::string_view name) {
+std::string member(ServerReply const& answer, std::string_view name) {
     if (answer.status != 200) return {};
     return std::string{json_member(answer.body, name)};
 }
@@ -88,9 +88,9 @@ struct HostileClients::Asking final : ReplySink, std::enable_shared_from_this<As
     std::uint64_t id;
     std::string kind;
     Then then;
-    Answered answer{};
+    ServerReply answer{};
     Call call{};
-    Alarm patience{};
+    support::TestTimer patience{};
 };
 
 HostileClients::HostileClients(std::uint64_t seed, testing::ManualClock& clock, LocalHost& host,
@@ -191,7 +191,7 @@ void HostileClients::ask(Question question, Then then) {
 
 void HostileClients::with_session(std::string const& kind, std::function<void(std::string)> then) {
     ask({.kind = kind, .path = "create_session", .body = "{}"},
-        [then = std::move(then)](Answered const& answer) {
+        [then = std::move(then)](ServerReply const& answer) {
             if (auto session = member(answer, "session_id"); !session.empty()) {
                 then(std::move(session));
             }
@@ -205,7 +205,7 @@ void HostileClients::with_sampler(std::string const& kind, std::function<void(st
              .body = R"({"session_id":)" + in_quotes(session) +
                      R"(,"sampling_session_seq_id":0,"base_model":)" + in_quotes(local_model) +
                      "}"},
-            [then](Answered const& answer) {
+            [then](ServerReply const& answer) {
                 if (auto id = member(answer, "sampling_session_id"); !id.empty()) {
                     then(std::move(id));
                 }
@@ -250,7 +250,7 @@ void HostileClients::arrive() {
              .body = R"({"session_id":)" + in_quotes(session_) +
                      R"(,"model_seq_id":0,"base_model":)" + in_quotes(local_model) +
                      R"(,"lora_config":{"rank":1,"seed":1}})"},
-            [this](Answered const& answer) { model_ = member(answer, "model_id"); });
+            [this](ServerReply const& answer) { model_ = member(answer, "model_id"); });
     });
 }
 
@@ -337,7 +337,7 @@ void HostileClients::abandon_poll() {
     ask({.kind = "small sample",
          .path = "asample",
          .body = sample_of(sampler_, std::to_string(next_++), "2", "40")},
-        [this, patience](Answered const& answer) {
+        [this, patience](ServerReply const& answer) {
             auto const id = member(answer, "request_id");
             if (id.empty()) return;
             for (int i = 0; i < 4; ++i) {
@@ -418,7 +418,7 @@ void HostileClients::read_others() {
             {.kind = "read of others", .method = "GET", .path = "samplers/" + known_sampler()});
     }
     ask({.kind = "read of others", .method = "GET", .path = "checkpoints?limit=1"},
-        [this](Answered const& answer) {
+        [this](ServerReply const& answer) {
             auto const path = member(answer, "tinker_path");
             if (path.empty()) return;
             ask({.kind = "read of others",
@@ -435,7 +435,7 @@ void HostileClients::hog(Work const& work) {
                  .path = "asample",
                  .body = sample_of(sampler, std::to_string(i), std::to_string(most_samples),
                                    std::to_string(hog_tokens))},
-                [this](Answered const& answer) {
+                [this](ServerReply const& answer) {
                     if (answer.status == 429) ++tally_["hostile: hog refused"];
                 });
         }
@@ -469,7 +469,7 @@ void HostileClients::be_silent() {
 void HostileClients::probe(Work const& work) {
     with_sampler("probe", [this, work](std::string const& sampler) {
         ask({.kind = "probe", .path = "asample", .body = sample_of(sampler, "0", "1", "4")},
-            [this, work](Answered const& answer) {
+            [this, work](ServerReply const& answer) {
                 auto const id = member(answer, "request_id");
                 if (id.empty()) return;
                 await_probe(work, id, clock_.now(), host_.life());
@@ -480,7 +480,7 @@ void HostileClients::probe(Work const& work) {
 void HostileClients::await_probe(Work const& work, std::string const& id, TimePoint accepted,
                                  int life) {
     ask({.kind = "poll of a probe", .path = "retrieve_future", .body = poll_of(id)},
-        [this, work, id, accepted, life](Answered const& answer) {
+        [this, work, id, accepted, life](ServerReply const& answer) {
             // A server that has just started has to do all of it again.
             if (life != host_.life() || answer.status != 200) return;
             if (json_member(answer.body, "type") == "try_again") {

@@ -4,9 +4,9 @@
 #include <tinkxx/transport.hpp>
 
 #include "service/common/random.hpp"
-#include "simulation/common/alarm.hpp"
 #include "simulation/common/outcome.hpp"
 #include "simulation/local/local_host.hpp"
+#include "support/test_timer.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -66,7 +66,7 @@ private:
     /// Held by all that has to come to an end before the world does.
     using Work = std::shared_ptr<int>;
     struct Asking;
-    using Then = std::function<void(Answered const&)>;
+    using Then = std::function<void(ServerReply const&)>;
     struct Question {
         std::string kind{};
         std::string method{"POST"};
@@ -126,7 +126,7 @@ private:
     Tally& tally_;
     Say note_;
     Say problem_;
-    std::deque<Alarm> alarms_{};
+    std::deque<support::TestTimer> alarms_{};
     std::map<std::uint64_t, std::shared_ptr<Asking>> asking_{};
     std::uint64_t last_{0};
     bool gone_{false};

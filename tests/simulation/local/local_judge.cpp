@@ -56,7 +56,7 @@ std::string path_of(TrainRequest const& request) {
     return "tinker://" + request.model_id + "/" + std::string{kind} + "/" + request.name;
 }
 
-Result<SampleResponse> sample_in(Answered const& answered) {
+Result<SampleResponse> sample_in(ServerReply const& answered) {
     auto response = is_json(answered.type) ? wire::decode_sample_json(answered.body)
                                            : wire::decode_sample_proto(answered.body);
     // What was in the cache depends on what came before.
@@ -274,7 +274,7 @@ std::string LocalJudge::from_quiet(std::string text) const {
     return text;
 }
 
-Answered LocalJudge::post(std::string_view path, std::string body, Served const& like) {
+ServerReply LocalJudge::post(std::string_view path, std::string body, Served const& like) {
     local::ServerRequest request{.method = "POST",
                                  .target = std::string{root} + std::string{path},
                                  .body = to_quiet(std::move(body))};
@@ -283,7 +283,7 @@ Answered LocalJudge::post(std::string_view path, std::string body, Served const&
     return ask_server(*quiet_, *quiet_clock_, std::move(request));
 }
 
-Answered LocalJudge::repeat(Served const& served, std::string const& request_id) {
+ServerReply LocalJudge::repeat(Served const& served, std::string const& request_id) {
     auto accepted = post(served.path.substr(root.size()), served.body, served);
     if (accepted.status != 200) {
         problem("a quiet server refuses " + request_id + ": " + accepted.body);
@@ -373,7 +373,7 @@ void LocalJudge::replay(local::Handler& quiet, testing::ManualClock& clock) {
     }
 }
 
-void LocalJudge::compare(std::string const& id, Answered quiet, bool sample) {
+void LocalJudge::compare(std::string const& id, ServerReply quiet, bool sample) {
     auto const& kept = quiet_results_[id] = std::move(quiet);
     auto const& pending = results_[id];
     auto const& given = pending.result;

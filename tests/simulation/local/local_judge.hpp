@@ -84,7 +84,7 @@ private:
         bool cancelled{false};
         bool acknowledged{false};  ///< the client said that it has it
         std::optional<TimePoint> fetched{};
-        Answered result{};
+        ServerReply result{};
         std::string accept{};
     };
     using Print = std::vector<std::optional<float>>;
@@ -97,16 +97,16 @@ private:
     void on_result(std::string const& id, PendingResult& pending, Served const& served);
 
     // The replay.
-    [[nodiscard]] Answered post(std::string_view path, std::string body, Served const& like);
+    [[nodiscard]] ServerReply post(std::string_view path, std::string body, Served const& like);
     [[nodiscard]] std::string to_quiet(std::string text) const;
     [[nodiscard]] std::string from_quiet(std::string text) const;
     /// Sends what was sent, and gives the result.
-    Answered repeat(Served const& served, std::string const& request_id);
+    ServerReply repeat(Served const& served, std::string const& request_id);
     void create(Model& model);
     void advance(Model& model, std::int64_t to);
     void need(std::string const& path);
     [[nodiscard]] bool need_sampler(std::string const& sampler);
-    void compare(std::string const& id, Answered quiet, bool sample);
+    void compare(std::string const& id, ServerReply quiet, bool sample);
     [[nodiscard]] static Print fingerprint(local::Handler& server, testing::ManualClock& clock,
                                            std::string const& path);
     void problem(std::string what) const { problem_(std::move(what)); }
@@ -132,7 +132,7 @@ private:
     local::Handler* quiet_{nullptr};
     testing::ManualClock* quiet_clock_{nullptr};
     std::map<std::string, std::string> quiet_sessions_{};
-    std::map<std::string, Answered> quiet_results_{};
+    std::map<std::string, ServerReply> quiet_results_{};
     std::set<std::string> quiet_samplers_{};
     /// What each save of a path holds, by the number of the request.
     std::map<std::string, std::map<std::int64_t, Print>> prints_{};

@@ -4,11 +4,11 @@
 
 namespace tinkxx::simulation {
 
-Outcome run_local_world(std::uint64_t seed) {
+WorldOutcome run_local_world(std::uint64_t seed) {
     return local_world::World{seed, HostileClients::visit(seed)}.run();
 }
 
-Outcome run_peaceful_local_world(std::uint64_t seed) {
+WorldOutcome run_peaceful_local_world(std::uint64_t seed) {
     return local_world::World{seed, false}.run();
 }
 

@@ -29,12 +29,12 @@ namespace tinkxx::simulation {
 /// - `status()` says of every pending operation where it stands and why. All permits come back.
 ///   Once faults stop, everything that is outstanding ends within fifteen minutes, however many
 ///   calls were given up: the server waits for none of their requests.
-[[nodiscard]] Outcome run_local_world(std::uint64_t seed);
+[[nodiscard]] WorldOutcome run_local_world(std::uint64_t seed);
 
 /// The same without hostile clients, for seeds that once showed a fault in such a world.
-[[nodiscard]] Outcome run_peaceful_local_world(std::uint64_t seed);
+[[nodiscard]] WorldOutcome run_peaceful_local_world(std::uint64_t seed);
 
-/// What occurs in every large set of worlds, by the names of `Outcome::occurred`.
+/// What occurs in every large set of worlds, by the names of `WorldOutcome::occurred`.
 [[nodiscard]] std::vector<std::string> const& local_occurrences();
 
 }  // namespace tinkxx::simulation

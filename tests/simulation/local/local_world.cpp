@@ -18,7 +18,7 @@ constexpr auto submit_budget = 300s;
 
 }  // namespace
 
-Outcome World::run() {
+WorldOutcome World::run() {
     storm_ = 10s + span(chance(0.1) ? nanoseconds{10min} : nanoseconds{120s});
     host_->on_down = [this] {
         away_ = true;
@@ -351,14 +351,14 @@ void World::check_result(UserCall const& call) {
 
 // What goes over the wire ------------------------------------------------------------------------
 
-void Client::on_request(Exchange const& exchange) {
+void Client::on_request(RecordedExchange const& exchange) {
     bool const text = exchange.body.starts_with('{');
     world_.note(
         std::to_string(index_) + " > " + exchange.path + ' ' +
         (text ? exchange.body.substr(0, 110) : std::to_string(exchange.body.size()) + " bytes"));
 }
 
-void Client::on_answer(Exchange const& exchange) {
+void Client::on_answer(RecordedExchange const& exchange) {
     bool const text = exchange.answer.empty() || exchange.answer.front() == '{';
     world_.note(std::to_string(index_) + " < " + exchange.path + ' ' +
                 std::to_string(exchange.status) + ' ' +
@@ -366,7 +366,7 @@ void Client::on_answer(Exchange const& exchange) {
                       : std::to_string(exchange.answer.size()) + " bytes"));
 }
 
-void Client::on_withdrawn(Exchange const& exchange) {
+void Client::on_withdrawn(RecordedExchange const& exchange) {
     world_.note(std::to_string(index_) + " x " + exchange.path);
 }
 

@@ -56,7 +56,7 @@ struct UserCall {
     bool cancelled{false};
     int ends{0};
     bool succeeded{false};
-    Alarm give_up{};
+    support::TestTimer give_up{};
     Future<void> watched{};
     Script* script{nullptr};
 
@@ -77,7 +77,7 @@ struct Script {
     std::size_t client{0};
     int steps{0};
     std::set<int> waits_for{};
-    Alarm next{};
+    support::TestTimer next{};
 };
 
 class World;
@@ -104,9 +104,9 @@ public:
     }
 
 private:
-    void on_request(Exchange const& exchange) override;
-    void on_answer(Exchange const& exchange) override;
-    void on_withdrawn(Exchange const& exchange) override;
+    void on_request(RecordedExchange const& exchange) override;
+    void on_answer(RecordedExchange const& exchange) override;
+    void on_withdrawn(RecordedExchange const& exchange) override;
 };
 
 /// One seed of what `local_simulation.hpp` tells of.
@@ -129,7 +129,7 @@ public:
         judge_.crowded = [this] { return visitors_.crowded(); };
     }
 
-    Outcome run();
+    WorldOutcome run();
 
 private:
     local::ServerOptions server_options();

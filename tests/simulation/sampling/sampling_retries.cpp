@@ -115,7 +115,7 @@ bool RequestJudge::may_be_repeated(RetryConfig const& config) const {
     return last_.rejected && listed(config, ErrorKind::connection, last_.status);
 }
 
-void RequestJudge::on_answer(Exchange const& exchange) {
+void RequestJudge::on_answer(RecordedExchange const& exchange) {
     last_ = {.kind = ErrorKind::status, .status = exchange.status};
     if (exchange.failure) {
         last_.kind = is_timeout(*exchange.failure) ? ErrorKind::timeout : ErrorKind::connection;

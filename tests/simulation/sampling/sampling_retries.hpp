@@ -46,7 +46,7 @@ public:
     /// what has been spent of the one that the sample has.
     [[nodiscard]] std::string on_request(RetryConfig const& config, BudgetJudge& budget,
                                          TimePoint now);
-    void on_answer(Exchange const& exchange);
+    void on_answer(RecordedExchange const& exchange);
     /// The service does not know its result any more.
     void on_lost() noexcept { last_ = {.kind = ErrorKind::promise_lost, .status = 410}; }
     /// The poll was refused for good, with this status.

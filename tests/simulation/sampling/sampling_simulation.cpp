@@ -4,7 +4,7 @@
 
 namespace tinkxx::simulation {
 
-Outcome run_sampling_world(std::uint64_t seed) { return sampling_world::World{seed}.run(); }
+WorldOutcome run_sampling_world(std::uint64_t seed) { return sampling_world::World{seed}.run(); }
 
 std::vector<std::string> const& sampling_occurrences() {
     static std::vector<std::string> const names{

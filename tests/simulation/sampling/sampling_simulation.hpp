@@ -31,9 +31,9 @@ namespace tinkxx::simulation {
 /// - While the service has a result to give, no outage ends a call, however long it lasts (C-54).
 /// - A result is never asked for twice at once; two polls begin 100 ms apart.
 /// - After a close nothing is sent but what is drained. No log line and no error tells a secret.
-[[nodiscard]] Outcome run_sampling_world(std::uint64_t seed);
+[[nodiscard]] WorldOutcome run_sampling_world(std::uint64_t seed);
 
-/// What occurs in every large set of worlds, by the names of `Outcome::occurred`.
+/// What occurs in every large set of worlds, by the names of `WorldOutcome::occurred`.
 [[nodiscard]] std::vector<std::string> const& sampling_occurrences();
 
 }  // namespace tinkxx::simulation

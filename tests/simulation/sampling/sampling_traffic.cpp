@@ -19,7 +19,7 @@ std::optional<double> number(std::string_view text) {
 }
 
 /// R-SAMP-31.
-nanoseconds backoff_of(std::int64_t bytes, Exchange const* answer) {
+nanoseconds backoff_of(std::int64_t bytes, RecordedExchange const* answer) {
     nanoseconds const usual = bytes <= 131'072 ? 1s : 5s;
     if (answer == nullptr) return usual;
     auto const usable = [](std::optional<double> ms) -> std::optional<nanoseconds> {
@@ -50,7 +50,7 @@ std::optional<TimePoint> User::poll_began() const {
     return world_.now();
 }
 
-void User::on_request(Exchange const& exchange) {
+void User::on_request(RecordedExchange const& exchange) {
     auto const now = world_.now();
     last_request = now;
     world_.note(std::to_string(index_) + " > " + exchange.path + ' ' + exchange.body.substr(0, 90));
@@ -64,7 +64,7 @@ void User::on_request(Exchange const& exchange) {
     if (exchange.path == "/api/v1/cancel_future") cancels(exchange);
 }
 
-void User::submits(Exchange const& exchange) {
+void User::submits(RecordedExchange const& exchange) {
     auto const now = world_.now();
     auto const name = attempt_of(exchange);
     auto const id = call_of(exchange.body);
@@ -140,7 +140,7 @@ void User::tell_breaker(UserCall& call, Attempt const& attempt, int status,
     call.breaker->on_other();
 }
 
-void User::submit_over(Exchange const& exchange, std::optional<int> status) {
+void User::submit_over(RecordedExchange const& exchange, std::optional<int> status) {
     auto const found = attempts_.find(attempt_of(exchange));
     if (found == attempts_.end()) return;
     auto& attempt = found->second;
@@ -167,7 +167,7 @@ void User::submit_over(Exchange const& exchange, std::optional<int> status) {
     }
 }
 
-void User::polls(Exchange const& exchange) {
+void User::polls(RecordedExchange const& exchange) {
     auto const now = world_.now();
     auto const id = request_of(exchange);
     auto const attempt = attempts_.find(id);
@@ -186,7 +186,7 @@ void User::polls(Exchange const& exchange) {
     polls.last = poll_began();
 }
 
-void User::asks_completions(Exchange const& exchange) {
+void User::asks_completions(RecordedExchange const& exchange) {
     auto const now = world_.now();
     auto const session = std::string{json_member(exchange.body, "sampling_session_id")};
     auto& polls = completions_[session];
@@ -217,7 +217,7 @@ void User::asks_completions(Exchange const& exchange) {
     }
 }
 
-void User::cancels(Exchange const& exchange) {
+void User::cancels(RecordedExchange const& exchange) {
     auto const id = request_of(exchange);
     auto const attempt = attempts_.find(id);
     if (attempt == attempts_.end()) return world_.problem("a cancel of nothing: " + id);
@@ -227,7 +227,7 @@ void User::cancels(Exchange const& exchange) {
     if (!given_up) world_.problem("a cancel of a call that goes on: " + id);
 }
 
-void User::on_answer(Exchange const& exchange) {
+void User::on_answer(RecordedExchange const& exchange) {
     auto const status = exchange.status;
     world_.note(std::to_string(index_) + " < " + exchange.path + ' ' + std::to_string(status) +
                 ' ' + exchange.answer.substr(0, 90));
@@ -254,7 +254,7 @@ void User::on_answer(Exchange const& exchange) {
     }
 }
 
-void User::poll_over(Exchange const& exchange) {
+void User::poll_over(RecordedExchange const& exchange) {
     auto const status = exchange.status;
     auto const id = request_of(exchange);
     auto& polls = polls_[id];
@@ -280,7 +280,7 @@ void User::poll_over(Exchange const& exchange) {
     if (call.breaker != nullptr && !passing) call.breaker->on_other();
 }
 
-void User::on_withdrawn(Exchange const& exchange) {
+void User::on_withdrawn(RecordedExchange const& exchange) {
     world_.note(std::to_string(index_) + " x " + exchange.path);
     if (exchange.path == "/api/v1/asample") submit_over(exchange, std::nullopt);
     if (exchange.path == "/api/v1/retrieve_future") polls_[request_of(exchange)].open = false;

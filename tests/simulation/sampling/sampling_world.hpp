@@ -42,8 +42,8 @@ struct UserCall {
     BreakerJudge* breaker{nullptr};  ///< its own, or that of its sampler
     RequestJudge requests{};
     BudgetJudge own_budget{};
-    Alarm begin{};
-    Alarm give_up{};
+    support::TestTimer begin{};
+    support::TestTimer give_up{};
     Future<void> watched{};
     std::optional<TimePoint> begun{};
     std::optional<TimePoint> over{};
@@ -152,25 +152,25 @@ public:
     }
 
 private:
-    void on_request(Exchange const& exchange) override;
-    void on_answer(Exchange const& exchange) override;
-    void on_withdrawn(Exchange const& exchange) override;
+    void on_request(RecordedExchange const& exchange) override;
+    void on_answer(RecordedExchange const& exchange) override;
+    void on_withdrawn(RecordedExchange const& exchange) override;
 
-    void submits(Exchange const& exchange);
+    void submits(RecordedExchange const& exchange);
     /// Whether its settings, and its circuit breaker, allow another request of a call.
     void check_allowed(UserCall& call, Attempt& attempt, std::string const& name);
     /// The breaker of a call is told of an answer to a submit.
     static void tell_breaker(UserCall& call, Attempt const& attempt, int status,
                              std::string const& name);
-    void submit_over(Exchange const& exchange, std::optional<int> status);
-    void polls(Exchange const& exchange);
-    void asks_completions(Exchange const& exchange);
-    void cancels(Exchange const& exchange);
-    static std::string attempt_of(Exchange const& exchange) {
+    void submit_over(RecordedExchange const& exchange, std::optional<int> status);
+    void polls(RecordedExchange const& exchange);
+    void asks_completions(RecordedExchange const& exchange);
+    void cancels(RecordedExchange const& exchange);
+    static std::string attempt_of(RecordedExchange const& exchange) {
         return std::string{json_member(exchange.body, "sampling_session_id")} + ':' +
                std::string{json_member(exchange.body, "seq_id")};
     }
-    static std::string request_of(Exchange const& exchange) {
+    static std::string request_of(RecordedExchange const& exchange) {
         return std::string{json_member(exchange.body, "request_id")};
     }
     /// A credential came at this moment: what waited for it had passed the gate before.
@@ -179,7 +179,7 @@ private:
     [[nodiscard]] std::optional<TimePoint> poll_began() const;
 
     /// How a poll was answered.
-    void poll_over(Exchange const& exchange);
+    void poll_over(RecordedExchange const& exchange);
 
     std::map<std::string, Attempt> attempts_{};
     std::map<std::string, Polls> polls_{};

@@ -3,9 +3,9 @@
 #include <tinkxx/testing/fake_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "simulation/common/alarm.hpp"
 #include "simulation/common/moody_service.hpp"
 #include "simulation/training/training_wire.hpp"
+#include "support/test_timer.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -103,7 +103,7 @@ private:
         Call call{};
         bool protobuf{false};
         bool metadata{false};
-        Alarm patience{};
+        support::TestTimer patience{};
     };
     struct Job {
         std::string id{};
@@ -114,7 +114,7 @@ private:
         std::string json{};
         std::string proto{};
         std::vector<std::shared_ptr<Held>> held{};
-        Alarm work{};  ///< of jobs that belong to no model
+        support::TestTimer work{};  ///< of jobs that belong to no model
     };
     using JobPtr = std::shared_ptr<Job>;
     /// By number, then by arrival.
@@ -133,7 +133,7 @@ private:
         /// Calls and kinds of requests whose first chunk has come.
         std::set<std::pair<std::string, TrainKind>> begun{};
         std::set<std::int64_t> done{};
-        Alarm work{};
+        support::TestTimer work{};
     };
 
     static TrainingNature draw_nature(service::Random& random);
@@ -178,7 +178,7 @@ private:
     std::set<std::string> over_by_fall_{};
     /// Requests that a mood answered: the network may bring them twice.
     std::set<std::string> spoilt_{};
-    std::deque<Alarm> watches_{};
+    std::deque<support::TestTimer> watches_{};
 };
 
 }  // namespace tinkxx::simulation

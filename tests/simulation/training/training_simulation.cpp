@@ -4,7 +4,7 @@
 
 namespace tinkxx::simulation {
 
-Outcome run_training_world(std::uint64_t seed) { return training_world::World{seed}.run(); }
+WorldOutcome run_training_world(std::uint64_t seed) { return training_world::World{seed}.run(); }
 
 std::vector<std::string> const& training_occurrences() {
     static std::vector<std::string> const names{

@@ -37,9 +37,9 @@ namespace tinkxx::simulation {
 ///   a submit is repeated for five, and calls of one model come one after the other.
 /// - A result is never asked for twice at once; two polls begin 100 ms apart.
 /// - After a close nothing is sent but what is drained. No log line and no error tells a secret.
-[[nodiscard]] Outcome run_training_world(std::uint64_t seed);
+[[nodiscard]] WorldOutcome run_training_world(std::uint64_t seed);
 
-/// What occurs in every large set of worlds, by the names of `Outcome::occurred`.
+/// What occurs in every large set of worlds, by the names of `WorldOutcome::occurred`.
 [[nodiscard]] std::vector<std::string> const& training_occurrences();
 
 }  // namespace tinkxx::simulation

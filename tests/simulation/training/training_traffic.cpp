@@ -12,7 +12,7 @@ constexpr std::string_view root = "/api/v1/";
 
 }  // namespace
 
-void Client::on_request(Exchange const& exchange) {
+void Client::on_request(RecordedExchange const& exchange) {
     auto const now = world_.now();
     last_request = now;
     bool const drained = exchange.path == "/api/v1/telemetry" || exchange.path.ends_with("/finish");
@@ -25,7 +25,7 @@ void Client::on_request(Exchange const& exchange) {
     if (read && !read->request.model_id.empty()) submits(exchange, *read);
 }
 
-void Client::submits(Exchange const& exchange, ReadRequest const& read) {
+void Client::submits(RecordedExchange const& exchange, ReadRequest const& read) {
     auto const& request = read.request;
     auto& judge = world_.judge_of(*endpoint, request.model_id);
     auto& open = open_[&exchange];
@@ -76,7 +76,7 @@ void Client::tell_breaker(UserCall const* call, BreakerJudge::Period sent, int s
     call->breaker->on_other();
 }
 
-void Client::submit_over(Exchange const& exchange, std::optional<int> status) {
+void Client::submit_over(RecordedExchange const& exchange, std::optional<int> status) {
     auto const found = open_.find(&exchange);
     if (found == open_.end()) return;
     auto const open = found->second;
@@ -97,7 +97,7 @@ void Client::submit_over(Exchange const& exchange, std::optional<int> status) {
     }
 }
 
-void Client::polls(Exchange const& exchange) {
+void Client::polls(RecordedExchange const& exchange) {
     auto const now = world_.now();
     auto const id = std::string{json_member(exchange.body, "request_id")};
     if (!results_.contains(id)) world_.problem("a poll for a result that was not promised: " + id);
@@ -115,7 +115,7 @@ void Client::polls(Exchange const& exchange) {
     polls.last = now;
 }
 
-void Client::on_answer(Exchange const& exchange) {
+void Client::on_answer(RecordedExchange const& exchange) {
     auto const status = exchange.status;
     bool const ok = status >= 200 && status < 300;
     auto const path = std::string_view{exchange.path};
@@ -148,7 +148,7 @@ void Client::on_answer(Exchange const& exchange) {
     }
 }
 
-void Client::on_withdrawn(Exchange const& exchange) {
+void Client::on_withdrawn(RecordedExchange const& exchange) {
     world_.note(std::to_string(index_) + " x " + exchange.path);
     submit_over(exchange, std::nullopt);
     if (exchange.path == "/api/v1/retrieve_future") {

@@ -20,7 +20,7 @@ void World::make() {
     make_weather();
 }
 
-UserCall* World::call_of(Exchange const& exchange) {
+UserCall* World::call_of(RecordedExchange const& exchange) {
     auto const* mark = exchange.lines.find(mark_line);
     if (mark == nullptr) return nullptr;
     auto const found = marks_.find(*mark);

@@ -40,7 +40,7 @@ struct UserCall : TrainCall {
     bool throws{false};
     /// Its last submit was refused as protobuf, by a service that takes JSON.
     bool wrong_encoding{false};
-    Alarm give_up{};
+    support::TestTimer give_up{};
     Future<void> watched{};
     Script* script{nullptr};
 };
@@ -56,7 +56,7 @@ struct Script {
     std::size_t client{0};
     int steps{0};
     std::set<int> waits_for{};
-    Alarm next{};
+    support::TestTimer next{};
 };
 
 /// What the world knows of a service.
@@ -105,15 +105,15 @@ public:
     }
 
 private:
-    void on_request(Exchange const& exchange) override;
-    void on_answer(Exchange const& exchange) override;
-    void on_withdrawn(Exchange const& exchange) override;
-    void submits(Exchange const& exchange, ReadRequest const& read);
+    void on_request(RecordedExchange const& exchange) override;
+    void on_answer(RecordedExchange const& exchange) override;
+    void on_withdrawn(RecordedExchange const& exchange) override;
+    void submits(RecordedExchange const& exchange, ReadRequest const& read);
     /// Whether the circuit breaker of a call lets a request through.
     BreakerJudge::Period ask_breaker(UserCall const& call, std::string const& name);
     static void tell_breaker(UserCall const* call, BreakerJudge::Period sent, int status);
-    void submit_over(Exchange const& exchange, std::optional<int> status);
-    void polls(Exchange const& exchange);
+    void submit_over(RecordedExchange const& exchange, std::optional<int> status);
+    void polls(RecordedExchange const& exchange);
 
     /// A submit that is not answered.
     struct Open {
@@ -125,7 +125,7 @@ private:
         std::int64_t bytes{0};
         BreakerJudge::Period sent_in{0};
     };
-    std::map<Exchange const*, Open> open_{};
+    std::map<RecordedExchange const*, Open> open_{};
     std::set<std::string> results_{};
     std::map<std::string, Polls> polls_{};
     std::multiset<std::int64_t> open_bytes_{};
@@ -141,7 +141,7 @@ public:
     World& operator=(World const&) = delete;
 
     using SeededWorld::at;
-    [[nodiscard]] UserCall* call_of(Exchange const& exchange);
+    [[nodiscard]] UserCall* call_of(RecordedExchange const& exchange);
     TrainJudge& judge_of(Endpoint& endpoint, std::string const& model);
 
 private:

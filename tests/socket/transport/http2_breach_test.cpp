@@ -141,7 +141,7 @@ TEST_F(Http2Breach, AHeaderBombFailsAtTheLimit) {
                 continue;
             }
             // One entry of the table, named over and over: a few KB become megabytes.
-            Answer bomb;
+            ScriptedAnswer bomb;
             for (int i = 0; i < 3000; ++i) bomb.headers.add("x-bomb", std::string(3000, 'b'));
             Headers lines{{":status", "200"}};
             for (auto const& [name, value] : bomb.headers) lines.add(name, value);

@@ -7,7 +7,7 @@
 namespace tinkxx::test {
 namespace {
 
-Answer json(std::string body) {
+ScriptedAnswer json(std::string body) {
     return {.headers = {{"Content-Type", "application/json"}}, .body = std::move(body)};
 }
 

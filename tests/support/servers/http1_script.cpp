@@ -25,7 +25,7 @@ std::size_t to_number(std::string_view text, int base) {
     return number;
 }
 
-std::string head_of(Answer const& answer) {
+std::string head_of(ScriptedAnswer const& answer) {
     auto text = "HTTP/1.1 " + std::to_string(answer.status) + " Some Reason\r\n";
     for (auto const& [name, value] : answer.headers) text += name + ": " + value + "\r\n";
     return text;
@@ -106,7 +106,7 @@ std::optional<ReceivedRequest> read_request(Wire& wire) {
     return request;
 }
 
-std::string http1_answer(Answer const& answer) {
+std::string http1_answer(ScriptedAnswer const& answer) {
     auto text = head_of(answer);
     // 1xx, 204 and 304 have no body by definition, so they carry no length either.
     if (answer.status >= 200 && answer.status != 204 && answer.status != 304) {
@@ -115,7 +115,7 @@ std::string http1_answer(Answer const& answer) {
     return text + "\r\n" + answer.body;
 }
 
-std::string http1_chunked_answer(Answer const& answer, std::size_t size) {
+std::string http1_chunked_answer(ScriptedAnswer const& answer, std::size_t size) {
     auto text = head_of(answer) + "Transfer-Encoding: chunked\r\n\r\n";
     for (std::size_t at = 0; at < answer.body.size(); at += size) {
         auto const piece = answer.body.substr(at, size);

@@ -24,7 +24,7 @@ struct ReceivedRequest {
 };
 
 /// What to answer.
-struct Answer {
+struct ScriptedAnswer {
     int status{200};
     Headers headers{};
     std::string body{};
@@ -42,9 +42,9 @@ struct Answer {
 [[nodiscard]] std::optional<ReceivedRequest> read_request(Wire& wire);
 
 /// The text of an HTTP/1.1 answer with its Content-Length.
-[[nodiscard]] std::string http1_answer(Answer const& answer);
+[[nodiscard]] std::string http1_answer(ScriptedAnswer const& answer);
 /// The same in chunks of `size`.
-[[nodiscard]] std::string http1_chunked_answer(Answer const& answer, std::size_t size);
+[[nodiscard]] std::string http1_chunked_answer(ScriptedAnswer const& answer, std::size_t size);
 
 /// A script that reads requests and answers each with `text`, until the peer closes.
 [[nodiscard]] ScriptServer::Script always_answer(std::string text);

@@ -251,7 +251,7 @@ std::string Http2Peer::header_block(Headers const& headers) {
     return block;
 }
 
-std::string Http2Peer::head(std::uint32_t stream, Answer const& answer, bool end) {
+std::string Http2Peer::head(std::uint32_t stream, ScriptedAnswer const& answer, bool end) {
     Headers lines;
     lines.add(":status", std::to_string(answer.status));
     for (auto const& [name, value] : answer.headers) lines.add(name, value);
@@ -262,7 +262,7 @@ std::string Http2Peer::head(std::uint32_t stream, Answer const& answer, bool end
         .bytes();
 }
 
-std::string Http2Peer::answer(std::uint32_t stream, Answer const& answer) {
+std::string Http2Peer::answer(std::uint32_t stream, ScriptedAnswer const& answer) {
     auto out = head(stream, answer, answer.body.empty());
     for (std::size_t at = 0; at < answer.body.size(); at += 16384) {
         out += h2::data(stream, std::string_view{answer.body}.substr(at, 16384),

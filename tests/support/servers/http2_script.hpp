@@ -68,9 +68,9 @@ public:
 
     /// HEADERS for an answer, compressed with this connection's state: send it, or the client's
     /// state no longer fits.
-    [[nodiscard]] std::string head(std::uint32_t stream, Answer const& answer, bool end);
+    [[nodiscard]] std::string head(std::uint32_t stream, ScriptedAnswer const& answer, bool end);
     /// HEADERS and DATA of a complete answer.
-    [[nodiscard]] std::string answer(std::uint32_t stream, Answer const& answer);
+    [[nodiscard]] std::string answer(std::uint32_t stream, ScriptedAnswer const& answer);
     /// The header block alone, to be cut into CONTINUATION frames.
     [[nodiscard]] std::string header_block(Headers const& headers);
 

@@ -14,7 +14,7 @@ namespace tinkxx::test {
 
 /// What a handler makes of a request.
 struct Reaction {
-    Answer answer{};
+    ScriptedAnswer answer{};
     /// The answer is sent only after `release()`.
     bool hold{false};
     /// The answer is sent that much later. For benchmarks.

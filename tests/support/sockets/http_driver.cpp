@@ -15,12 +15,12 @@ constexpr std::chrono::seconds hang_limit{60};
 
 }  // namespace
 
-std::string Outcome::header(std::string_view name) const {
+std::string ExchangeOutcome::header(std::string_view name) const {
     auto const* value = head ? head->headers.find(name) : nullptr;
     return value == nullptr ? std::string{} : *value;
 }
 
-std::string Outcome::text() const {
+std::string ExchangeOutcome::text() const {
     if (failure) {
         return "failure " + std::string{to_string(failure->kind)} + ", seen " +
                std::string{to_string(failure->seen)} + ": " + failure->message;
@@ -29,7 +29,7 @@ std::string Outcome::text() const {
            std::to_string(body.size()) + " bytes" + (done ? "" : ", not ended");
 }
 
-Outcome const& Exchange::wait() {
+ExchangeOutcome const& DrivenExchange::wait() {
     std::unique_lock lock{mutex_};
     if (!changed_.wait_for(lock, hang_limit, [this] { return endings_ > 0; })) {
         ADD_FAILURE() << "a call hangs: " << outcome_.text();
@@ -37,12 +37,12 @@ Outcome const& Exchange::wait() {
     return outcome_;
 }
 
-bool Exchange::ended() const {
+bool DrivenExchange::ended() const {
     std::lock_guard const lock{mutex_};
     return endings_ > 0;
 }
 
-void Exchange::wait_for_bytes(std::size_t count) {
+void DrivenExchange::wait_for_bytes(std::size_t count) {
     std::unique_lock lock{mutex_};
     if (!changed_.wait_for(lock, hang_limit, [&] {
             return endings_ > 0 || (outcome_.head && outcome_.body.size() >= count);
@@ -51,28 +51,28 @@ void Exchange::wait_for_bytes(std::size_t count) {
     }
 }
 
-std::size_t Exchange::received() const {
+std::size_t DrivenExchange::received() const {
     std::lock_guard const lock{mutex_};
     return outcome_.body.size();
 }
 
-Outcome Exchange::so_far() const {
+ExchangeOutcome DrivenExchange::so_far() const {
     std::lock_guard const lock{mutex_};
     return outcome_;
 }
 
-void Exchange::cancel() {
+void DrivenExchange::cancel() {
     driver_.on_loop([this] {
         cancelled_ = true;
         driver_.transport_->cancel(call_);
     });
 }
 
-void Exchange::pause(bool on) {
+void DrivenExchange::pause(bool on) {
     driver_.on_loop([this, on] { driver_.transport_->pause(call_, on); });
 }
 
-void Exchange::on_head(Head head) {
+void DrivenExchange::on_head(Head head) {
     EXPECT_TRUE(driver_.runtime_.scheduler().on_loop());
     EXPECT_FALSE(starting_) << "the sink was called inside start()";
     EXPECT_FALSE(cancelled_) << "the sink was called after cancel()";
@@ -86,7 +86,7 @@ void Exchange::on_head(Head head) {
     if (on_each_head_) on_each_head_(*this);
 }
 
-void Exchange::on_data(std::span<char const> data) {
+void DrivenExchange::on_data(std::span<char const> data) {
     EXPECT_FALSE(starting_) << "the sink was called inside start()";
     EXPECT_FALSE(cancelled_) << "the sink was called after cancel()";
     std::size_t received = 0;
@@ -104,7 +104,7 @@ void Exchange::on_data(std::span<char const> data) {
     }
 }
 
-void Exchange::on_done(Timing const& timing) {
+void DrivenExchange::on_done(Timing const& timing) {
     {
         std::lock_guard const lock{mutex_};
         EXPECT_TRUE(outcome_.head) << "on_done before on_head";
@@ -114,7 +114,7 @@ void Exchange::on_done(Timing const& timing) {
     end();
 }
 
-void Exchange::on_failure(Failure failure) {
+void DrivenExchange::on_failure(Failure failure) {
     {
         std::lock_guard const lock{mutex_};
         EXPECT_FALSE(failure.message.empty()) << "a failure without words";
@@ -124,7 +124,7 @@ void Exchange::on_failure(Failure failure) {
     end();
 }
 
-void Exchange::end() {
+void DrivenExchange::end() {
     EXPECT_TRUE(driver_.runtime_.scheduler().on_loop());
     EXPECT_FALSE(starting_) << "the sink was called inside start()";
     EXPECT_FALSE(cancelled_) << "the sink was called after cancel()";
@@ -148,18 +148,18 @@ HttpDriver::~HttpDriver() {
     }
 }
 
-Exchange& HttpDriver::add() {
-    exchanges_.push_back(std::unique_ptr<Exchange>{new Exchange{*this}});
+DrivenExchange& HttpDriver::add() {
+    exchanges_.push_back(std::unique_ptr<DrivenExchange>{new DrivenExchange{*this}});
     return *exchanges_.back();
 }
 
-void HttpDriver::start_on_loop(Exchange& exchange, Request request) {
+void HttpDriver::start_on_loop(DrivenExchange& exchange, Request request) {
     exchange.starting_ = true;
     exchange.call_ = transport_->start(std::move(request), exchange);
     exchange.starting_ = false;
 }
 
-Exchange& HttpDriver::start(Request request) {
+DrivenExchange& HttpDriver::start(Request request) {
     auto& exchange = add();
     runtime_.scheduler().post([this, &exchange, moved = std::move(request)]() mutable {
         start_on_loop(exchange, std::move(moved));
@@ -167,7 +167,7 @@ Exchange& HttpDriver::start(Request request) {
     return exchange;
 }
 
-Exchange& HttpDriver::start_and_pause_after(Request request, std::size_t bytes) {
+DrivenExchange& HttpDriver::start_and_pause_after(Request request, std::size_t bytes) {
     auto& exchange = add();
     exchange.pause_after_ = bytes;
     runtime_.scheduler().post([this, &exchange, moved = std::move(request)]() mutable {
@@ -176,7 +176,8 @@ Exchange& HttpDriver::start_and_pause_after(Request request, std::size_t bytes) 
     return exchange;
 }
 
-Exchange& HttpDriver::start_with_head_hook(Request request, std::function<void(Exchange&)> fn) {
+DrivenExchange& HttpDriver::start_with_head_hook(Request request,
+                                                 std::function<void(DrivenExchange&)> fn) {
     auto& exchange = add();
     exchange.on_each_head_ = std::move(fn);
     runtime_.scheduler().post([this, &exchange, moved = std::move(request)]() mutable {
@@ -185,8 +186,8 @@ Exchange& HttpDriver::start_with_head_hook(Request request, std::function<void(E
     return exchange;
 }
 
-std::vector<Exchange*> HttpDriver::start_all(std::vector<Request> requests) {
-    std::vector<Exchange*> all;
+std::vector<DrivenExchange*> HttpDriver::start_all(std::vector<Request> requests) {
+    std::vector<DrivenExchange*> all;
     all.reserve(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i) all.push_back(&add());
     on_loop([&] {
@@ -197,9 +198,9 @@ std::vector<Exchange*> HttpDriver::start_all(std::vector<Request> requests) {
     return all;
 }
 
-Outcome HttpDriver::run(Request request) { return start(std::move(request)).wait(); }
-Outcome HttpDriver::get(std::string url) { return run(get_request(std::move(url))); }
-Outcome HttpDriver::post(std::string url, std::string body) {
+ExchangeOutcome HttpDriver::run(Request request) { return start(std::move(request)).wait(); }
+ExchangeOutcome HttpDriver::get(std::string url) { return run(get_request(std::move(url))); }
+ExchangeOutcome HttpDriver::post(std::string url, std::string body) {
     return run(post_request(std::move(url), std::move(body)));
 }
 

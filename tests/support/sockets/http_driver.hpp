@@ -18,7 +18,7 @@
 namespace tinkxx::test {
 
 /// How one call went.
-struct Outcome {
+struct ExchangeOutcome {
     std::optional<Head> head{};
     std::string body{};
     std::optional<Failure> failure{};
@@ -36,17 +36,17 @@ class HttpDriver;
 
 /// One call, started by `HttpDriver::start`. Checks that its sink is treated as promised, and
 /// reports a breach as a test failure.
-class Exchange final : public ReplySink {
+class DrivenExchange final : public ReplySink {
 public:
     /// Blocks until the call has ended. A call that does not end is a test failure.
-    Outcome const& wait();
+    ExchangeOutcome const& wait();
     [[nodiscard]] bool ended() const;
     /// Blocks until that much of the body has come, or the call has ended.
     void wait_for_bytes(std::size_t count);
     void wait_for_head() { wait_for_bytes(0); }
     [[nodiscard]] std::size_t received() const;
     /// How the call went so far.
-    [[nodiscard]] Outcome so_far() const;
+    [[nodiscard]] ExchangeOutcome so_far() const;
 
     /// Through the loop; returns once it is done.
     void cancel();
@@ -54,7 +54,7 @@ public:
 
 private:
     friend class HttpDriver;
-    explicit Exchange(HttpDriver& driver) : driver_{driver} {}
+    explicit DrivenExchange(HttpDriver& driver) : driver_{driver} {}
 
     void on_head(Head head) override;
     void on_data(std::span<char const> data) override;
@@ -67,12 +67,12 @@ private:
     Call call_{};
     bool starting_{false};
     bool cancelled_{false};
-    std::function<void(Exchange&)> on_each_head_{};
+    std::function<void(DrivenExchange&)> on_each_head_{};
     std::size_t pause_after_{SIZE_MAX};
 
     mutable std::mutex mutex_;  ///< guards the members below
     std::condition_variable changed_;
-    Outcome outcome_;
+    ExchangeOutcome outcome_;
     int endings_{0};
 };
 
@@ -86,18 +86,18 @@ public:
     HttpDriver(HttpDriver const&) = delete;
     HttpDriver& operator=(HttpDriver const&) = delete;
 
-    Exchange& start(Request request);
+    DrivenExchange& start(Request request);
     /// As `start`, and pauses the call from inside `on_data` once `bytes` have come.
-    Exchange& start_and_pause_after(Request request, std::size_t bytes);
+    DrivenExchange& start_and_pause_after(Request request, std::size_t bytes);
     /// As `start`, and runs `fn` inside `on_head`.
-    Exchange& start_with_head_hook(Request request, std::function<void(Exchange&)> fn);
+    DrivenExchange& start_with_head_hook(Request request, std::function<void(DrivenExchange&)> fn);
     /// Starts all of them in one turn of the loop.
-    std::vector<Exchange*> start_all(std::vector<Request> requests);
+    std::vector<DrivenExchange*> start_all(std::vector<Request> requests);
 
     /// Starts it and waits for its end.
-    Outcome run(Request request);
-    Outcome get(std::string url);
-    Outcome post(std::string url, std::string body);
+    ExchangeOutcome run(Request request);
+    ExchangeOutcome get(std::string url);
+    ExchangeOutcome post(std::string url, std::string body);
 
     /// Runs `fn` on the loop and waits for it.
     void on_loop(std::function<void()> fn);
@@ -109,14 +109,14 @@ public:
     void release_transport() { transport_.reset(); }
 
 private:
-    friend class Exchange;
+    friend class DrivenExchange;
 
-    Exchange& add();
-    void start_on_loop(Exchange& exchange, Request request);
+    DrivenExchange& add();
+    void start_on_loop(DrivenExchange& exchange, Request request);
 
     Runtime runtime_;
     std::shared_ptr<Transport> transport_;
-    std::vector<std::unique_ptr<Exchange>> exchanges_;
+    std::vector<std::unique_ptr<DrivenExchange>> exchanges_;
 };
 
 [[nodiscard]] Request get_request(std::string url);

@@ -88,7 +88,7 @@ public:
 
     void start() override {
         auto command = options_.prefix;
-        for (auto const& word : {find_program("nginx"), std::string{"-p"}, folder_.path(),
+        for (auto const& word : {find_program("nginx"), std::string{"-p"}, folder_.path().string(),
                                  std::string{"-c"}, folder_ / "nginx.conf"}) {
             command.push_back(word);
         }
@@ -178,21 +178,6 @@ private:
 };
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-    auto text = (std::filesystem::temp_directory_path() / "tinkxx-XXXXXX").string();
-    if (::mkdtemp(text.data()) == nullptr) {
-        throw std::system_error{errno, std::generic_category(), "mkdtemp"};
-    }
-    path_ = text;
-    // Servers that drop root must be able to look inside.
-    ::chmod(path_.c_str(), 0755);
-}
-
-TemporaryFolder::~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-}
 
 void write_file(std::string const& path, std::string const& content) {
     std::ofstream file{path, std::ios::binary};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "support/sockets/certificates.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <sys/types.h>
 
@@ -12,23 +13,7 @@
 
 namespace tinkxx::test {
 
-/// A folder that goes away with its owner.
-class TemporaryFolder {
-public:
-    TemporaryFolder();
-    ~TemporaryFolder();
-    TemporaryFolder(TemporaryFolder const&) = delete;
-    TemporaryFolder& operator=(TemporaryFolder const&) = delete;
-
-    [[nodiscard]] std::string const& path() const noexcept { return path_; }
-    /// The path of a file of that name in it.
-    [[nodiscard]] std::string operator/(std::string const& name) const {
-        return path_ + "/" + name;
-    }
-
-private:
-    std::string path_;
-};
+using support::TemporaryFolder;
 
 void write_file(std::string const& path, std::string const& content);
 [[nodiscard]] std::string read_file(std::string const& path);

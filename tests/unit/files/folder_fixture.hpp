@@ -1,8 +1,8 @@
 #pragma once
 
-#include <gtest/gtest.h>
+#include "support/temporary_folder.hpp"
 
-#include <stdlib.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,14 +16,6 @@ namespace tinkxx::files {
 /// A folder that goes with the test.
 class FolderTest : public ::testing::Test {
 protected:
-    FolderTest() {
-        auto pattern = (std::filesystem::temp_directory_path() / "tinkxx-files-XXXXXX").string();
-        root = ::mkdtemp(pattern.data());
-    }
-    ~FolderTest() override {
-        std::error_code ignored;
-        std::filesystem::remove_all(root, ignored);
-    }
     static std::string content(std::filesystem::path const& path) {
         std::ifstream file{path, std::ios::binary};
         return {std::istreambuf_iterator<char>{file}, {}};
@@ -41,7 +33,8 @@ protected:
         return names;
     }
 
-    std::filesystem::path root;
+    support::TemporaryFolder const folder{};
+    std::filesystem::path const root{folder.path()};
 };
 
 }  // namespace tinkxx::files

@@ -6,11 +6,10 @@
 #include <tinkxx/tokenizer.hpp>
 
 #include "engine/model/model.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/tiny_models.hpp"
 
 #include <gtest/gtest.h>
-
-#include <stdlib.h>
 
 #include <filesystem>
 #include <memory>
@@ -21,25 +20,7 @@
 
 namespace tinkxx::local {
 
-/// A folder that goes with its owner.
-class TemporaryFolder {
-public:
-    TemporaryFolder() {
-        auto pattern = (std::filesystem::temp_directory_path() / "tinkxx-test-XXXXXX").string();
-        path_ = ::mkdtemp(pattern.data());
-    }
-    ~TemporaryFolder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    TemporaryFolder(TemporaryFolder const&) = delete;
-    TemporaryFolder& operator=(TemporaryFolder const&) = delete;
-
-    [[nodiscard]] std::filesystem::path const& path() const { return path_; }
-
-private:
-    std::filesystem::path path_;
-};
+using support::TemporaryFolder;
 
 /// A byte-level model as small as can be, with token 0 as its end of sequence.
 inline engine::ModelConfig byte_config() {

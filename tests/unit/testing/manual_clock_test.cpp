@@ -4,6 +4,8 @@
 #include <tinkxx/net_transport.hpp>
 #include <tinkxx/runtime.hpp>
 
+#include "support/test_timer.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,12 +19,7 @@ namespace tinkxx::testing {
 namespace {
 
 using namespace std::chrono_literals;
-
-struct Alarm final : Timer {
-    explicit Alarm(std::function<void()> action) : ring{std::move(action)} {}
-    void on_time() override { ring(); }
-    std::function<void()> ring;
-};
+using support::TestTimer;
 
 TEST(ManualClock, StandsStillUntilItIsAdvanced) {  // R-CONV-02, R-TEST-02
     ManualClock clock;
@@ -36,7 +33,7 @@ TEST(ManualClock, StandsStillUntilItIsAdvanced) {  // R-CONV-02, R-TEST-02
 TEST(ManualClock, CallsATimerAtItsTimeAndNotBefore) {  // R-TEST-02
     ManualClock clock;
     int rings = 0;
-    Alarm alarm{[&] { ++rings; }};
+    TestTimer alarm{[&] { ++rings; }};
     clock.arm(alarm, clock.now() + 7s, Precision::coarse);
     clock.advance(6999ms);
     EXPECT_EQ(rings, 0);
@@ -51,9 +48,9 @@ TEST(ManualClock, RunsTimersInOrderEachAtItsOwnTime) {  // R-TEST-02
     auto const start = clock.now();
     std::vector<std::pair<std::string, std::chrono::nanoseconds>> seen;
     auto const note = [&](char const* name) { seen.emplace_back(name, clock.now() - start); };
-    Alarm late{[&] { note("late"); }};
-    Alarm first{[&] { note("first"); }};
-    Alarm second{[&] { note("second"); }};
+    TestTimer late{[&] { note("late"); }};
+    TestTimer first{[&] { note("first"); }};
+    TestTimer second{[&] { note("second"); }};
     clock.arm(late, start + 2s, Precision::exact);
     clock.arm(first, start + 1s, Precision::exact);
     clock.arm(second, start + 1s, Precision::exact);
@@ -64,11 +61,11 @@ TEST(ManualClock, RunsTimersInOrderEachAtItsOwnTime) {  // R-TEST-02
 TEST(ManualClock, RunsPostedWorkBeforeTheNextTimer) {  // R-TEST-02
     ManualClock clock;
     std::vector<std::string> seen;
-    Alarm one{[&] {
+    TestTimer one{[&] {
         seen.emplace_back("one");
         clock.post([&] { seen.emplace_back("posted"); });
     }};
-    Alarm two{[&] { seen.emplace_back("two"); }};
+    TestTimer two{[&] { seen.emplace_back("two"); }};
     clock.arm(one, clock.now() + 1s, Precision::exact);
     clock.arm(two, clock.now() + 1001ms, Precision::exact);
     clock.advance(2s);
@@ -79,7 +76,7 @@ TEST(ManualClock, RunsATimerThatIsArmedOnTheWay) {  // R-TEST-02
     ManualClock clock;
     auto const start = clock.now();
     std::vector<std::chrono::nanoseconds> rings;
-    Alarm alarm{[&] {
+    TestTimer alarm{[&] {
         rings.push_back(clock.now() - start);
         if (rings.size() < 3) clock.arm(alarm, clock.now() + 1s, Precision::exact);
     }};
@@ -92,10 +89,10 @@ TEST(ManualClock, RunsATimerThatIsArmedOnTheWay) {  // R-TEST-02
 TEST(ManualClock, ForgetsTimersThatAreDisarmedMovedOrDestroyed) {  // R-TEST-02
     ManualClock clock;
     int rings = 0;
-    Alarm disarmed{[&] { ++rings; }};
-    Alarm moved{[&] { rings += 10; }};
+    TestTimer disarmed{[&] { ++rings; }};
+    TestTimer moved{[&] { rings += 10; }};
     {
-        Alarm destroyed{[&] { rings += 100; }};
+        TestTimer destroyed{[&] { rings += 100; }};
         clock.arm(destroyed, clock.now() + 1s, Precision::exact);
         clock.arm(disarmed, clock.now() + 1s, Precision::exact);
         clock.arm(moved, clock.now() + 1s, Precision::exact);
@@ -113,7 +110,7 @@ TEST(ManualClock, ForgetsTimersThatAreDisarmedMovedOrDestroyed) {  // R-TEST-02
 }
 
 TEST(ManualClock, OutlivedTimersAreUnarmed) {
-    Alarm alarm{[] {}};
+    TestTimer alarm{[] {}};
     {
         ManualClock clock;
         clock.arm(alarm, clock.now() + 1s, Precision::exact);
@@ -163,7 +160,7 @@ TEST(ManualClock, JumpsToTheNextTimerWhenAskedTo) {  // R-CONV-02
     ManualClock clock{{.auto_advance = true}};
     auto const start = clock.now();
     int rings = 0;
-    Alarm alarm{[&] { ++rings; }};
+    TestTimer alarm{[&] { ++rings; }};
     clock.arm(alarm, start + 2h, Precision::exact);
     EXPECT_FALSE(clock.turn(0s));
     EXPECT_EQ(clock.now(), start);

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Keeps callbacks until a test runs them, so that a test sees what has not run yet.
-class HeldExecutor final : public Executor {
+class ManualExecutor final : public Executor {
 public:
     void run(Task task) override { tasks_.push_back(std::move(task)); }
     std::size_t run_all() {
@@ -38,7 +38,7 @@ private:
 
 class FutureTest : public ::testing::Test {
 protected:
-    std::shared_ptr<HeldExecutor> executor{std::make_shared<HeldExecutor>()};
+    std::shared_ptr<ManualExecutor> executor{std::make_shared<ManualExecutor>()};
     Runtime runtime{{.executor = executor}};
 };
 

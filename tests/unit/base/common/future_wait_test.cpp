@@ -3,7 +3,7 @@
 
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "unit/base/alarm.hpp"
+#include "support/test_timer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using base::Alarm;
+using support::TestTimer;
 
 /// The words of the refusal, or empty if waiting was not refused.
 template <class Wait>
@@ -136,7 +136,7 @@ TEST(Waiting, SaysSoWhenOnlyTheClockCouldHelp) {
     Runtime runtime{{.threads = 0, .scheduler = clock}};
     Promise<int> promise{runtime};
     auto future = promise.get_future();
-    Alarm alarm{[&] { promise.set_value(1); }};
+    TestTimer alarm{[&] { promise.set_value(1); }};
     clock->arm(alarm, clock->now() + 1h, Precision::exact);
 
     EXPECT_NE(refusal([&] { (void)future.get(); }).find("advance the clock"), std::string::npos);
@@ -152,7 +152,7 @@ TEST(Waiting, LetsAClockThatAdvancesByItselfRunForHours) {
     Runtime runtime{{.threads = 0, .scheduler = clock}};
     Promise<int> promise{runtime};
     auto future = promise.get_future();
-    Alarm alarm{[&] { promise.set_value(1); }};
+    TestTimer alarm{[&] { promise.set_value(1); }};
     auto const when = clock->now() + 30h;
     clock->arm(alarm, when, Precision::exact);
 

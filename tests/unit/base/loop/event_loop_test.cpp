@@ -1,7 +1,7 @@
 #include "base/loop/event_loop.hpp"
 
 #include "base/loop/socket_events.hpp"
-#include "unit/base/alarm.hpp"
+#include "support/test_timer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,6 +17,7 @@ namespace tinkxx::base {
 namespace {
 
 using namespace std::chrono_literals;
+using support::TestTimer;
 constexpr auto forever = std::chrono::nanoseconds::max();
 
 class Flush final : public TurnEnd {
@@ -66,7 +67,7 @@ TEST(EventLoop, WakesUpForATimer) {
     for (auto const precision : {Precision::exact, Precision::coarse}) {
         bool rang = false;
         auto const when = loop.now() + 3ms;
-        Alarm alarm{[&] {
+        TestTimer alarm{[&] {
             rang = true;
             EXPECT_GE(loop.now(), when);
         }};
@@ -168,8 +169,8 @@ TEST(EventLoop, OutlivesWhatItsTasksTimersAndHandlersThrow) {
         }
     });
     int after = 0;
-    Alarm bad{[] { throw std::runtime_error{"timer"}; }};
-    Alarm good{[&] { ++after; }};
+    TestTimer bad{[] { throw std::runtime_error{"timer"}; }};
+    TestTimer good{[&] { ++after; }};
     Flush flush{[] { throw std::runtime_error{"flush"}; }};
     SocketCall bad_socket{[] { throw std::runtime_error{"handler"}; }};
     SocketCall good_socket{[&] { ++after; }};
@@ -190,7 +191,7 @@ TEST(EventLoop, LetsTimersHaveTheirTurnDuringABurstOfTasks) {
     int ran = 0;
     int ran_before_timer = -1;
     constexpr int tasks = 50;
-    Alarm alarm{[&] { ran_before_timer = ran; }};
+    TestTimer alarm{[&] { ran_before_timer = ran; }};
     loop.post([&] { loop.arm(alarm, loop.now(), Precision::exact); });
     for (int i = 0; i < 64 * tasks; ++i) {
         loop.post([&] {

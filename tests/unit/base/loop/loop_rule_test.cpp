@@ -1,6 +1,6 @@
 #include "base/loop/loop_rule.hpp"
 
-#include "unit/base/alarm.hpp"
+#include "support/test_timer.hpp"
 
 #include <tinkxx/runtime.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
@@ -16,6 +16,7 @@ namespace tinkxx::base {
 namespace {
 
 using namespace std::chrono_literals;
+using support::TestTimer;
 
 /// Keeps a loop inside a task for as long as it lives.
 class HeldLoop {
@@ -52,7 +53,7 @@ void arm_while_the_io_thread_is_inside() {
     auto& scheduler = runtime.scheduler();
     HeldLoop held{scheduler};
     held.wait();
-    Alarm alarm;
+    TestTimer alarm;
     scheduler.arm(alarm, TimePoint{}, Precision::exact);
 }
 
@@ -68,7 +69,7 @@ void arm_while_another_thread_polls() {
     HeldLoop held{scheduler};
     other = std::jthread{[&] { runtime.poll(1h); }};
     held.wait();
-    Alarm alarm;
+    TestTimer alarm;
     scheduler.arm(alarm, TimePoint{}, Precision::exact);
 }
 
@@ -82,7 +83,7 @@ void arm_while_another_thread_advances() {
     HeldLoop held{clock};
     other = std::jthread{[&] { clock.advance(1s); }};
     held.wait();
-    Alarm alarm;
+    TestTimer alarm;
     clock.arm(alarm, TimePoint{}, Precision::exact);
 }
 
@@ -92,7 +93,7 @@ TEST_F(LoopRuleDeathTest, WhoAdvancesAManualClockIsItsLoopThread) {
 }
 
 /// Arms a timer that is due, and sees it go off.
-void use(Scheduler& scheduler, Alarm& alarm) {
+void use(Scheduler& scheduler, TestTimer& alarm) {
     assert_loop(scheduler);
     scheduler.arm(alarm, scheduler.now(), Precision::exact);
     scheduler.disarm(alarm);
@@ -101,7 +102,7 @@ void use(Scheduler& scheduler, Alarm& alarm) {
 TEST(LoopRule, WithoutThreadsAnybodyMayEnterWhileNobodyPolls) {
     Runtime runtime{{.threads = 0, .log = silent_log()}};
     auto& scheduler = runtime.scheduler();
-    Alarm alarm;
+    TestTimer alarm;
     use(scheduler, alarm);
     bool inside = false;
     scheduler.post([&] {
@@ -116,7 +117,7 @@ TEST(LoopRule, WithoutThreadsAnybodyMayEnterWhileNobodyPolls) {
 
 TEST(LoopRule, AManualClockBelongsToNobodyBetweenItsAdvances) {
     testing::ManualClock clock;
-    Alarm alarm;
+    TestTimer alarm;
     use(clock, alarm);
     clock.post([&] { use(clock, alarm); });
     std::thread{[&] { clock.advance(1s); }}.join();
@@ -127,7 +128,7 @@ TEST(LoopRule, AManualClockBelongsToNobodyBetweenItsAdvances) {
 TEST(LoopRule, TheLoopThreadMayEnterInsideItsTurn) {
     Runtime const runtime{{.log = silent_log()}};
     auto& scheduler = runtime.scheduler();
-    Alarm alarm;
+    TestTimer alarm;
     std::latch done{1};
     scheduler.post([&] {
         use(scheduler, alarm);

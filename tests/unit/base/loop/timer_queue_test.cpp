@@ -1,6 +1,6 @@
 #include "base/loop/timer_queue.hpp"
 
-#include "unit/base/alarm.hpp"
+#include "support/test_timer.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -14,6 +14,7 @@ namespace tinkxx::base {
 namespace {
 
 using namespace std::chrono_literals;
+using support::TestTimer;
 
 /// A clock that a test moves by hand, with nothing but timers.
 class HandClock final : public Scheduler {
@@ -43,7 +44,7 @@ public:
 
 TEST(TimerQueue, FiresAnExactTimerAtItsTimeAndNotBefore) {  // R-CONV-01
     HandClock clock;
-    Alarm alarm;
+    TestTimer alarm;
     clock.arm(alarm, clock.now() + 10ms, Precision::exact);
 
     EXPECT_FALSE(clock.advance(10ms - 1ns));
@@ -57,7 +58,7 @@ TEST(TimerQueue, FiresAnExactTimerAtItsTimeAndNotBefore) {  // R-CONV-01
 TEST(TimerQueue, FiresACoarseTimerWithinOneTick) {
     HandClock clock;
     clock.advance(5ms);
-    Alarm alarm;
+    TestTimer alarm;
     clock.arm(alarm, clock.now() + 100ms, Precision::coarse);
 
     EXPECT_FALSE(clock.advance(100ms - 1ns));
@@ -69,9 +70,9 @@ TEST(TimerQueue, FiresEqualTimesInArmingOrder) {
     for (auto const precision : {Precision::exact, Precision::coarse}) {
         HandClock clock;
         std::vector<int> order;
-        std::vector<std::unique_ptr<Alarm>> alarms;
+        std::vector<std::unique_ptr<TestTimer>> alarms;
         for (int i = 0; i < 100; ++i) {
-            alarms.push_back(std::make_unique<Alarm>([&order, i] { order.push_back(i); }));
+            alarms.push_back(std::make_unique<TestTimer>([&order, i] { order.push_back(i); }));
         }
         auto const when = clock.now() + 2min;
         for (int i = 0; i < 50; ++i)
@@ -89,7 +90,7 @@ TEST(TimerQueue, FiresEqualTimesInArmingOrder) {
 
 TEST(TimerQueue, MovesATimerThatIsArmedAgain) {
     HandClock clock;
-    Alarm alarm;
+    TestTimer alarm;
     clock.arm(alarm, clock.now() + 1s, Precision::exact);
     clock.arm(alarm, clock.now() + 1h, Precision::coarse);
     clock.arm(alarm, clock.now() + 2s, Precision::exact);
@@ -102,8 +103,8 @@ TEST(TimerQueue, MovesATimerThatIsArmedAgain) {
 TEST(TimerQueue, ATimerMayArmItselfForNowWithoutStarvingTheTurn) {
     HandClock clock;
     for (auto const precision : {Precision::exact, Precision::coarse}) {
-        Alarm* self = nullptr;
-        Alarm alarm{[&] { clock.arm(*self, TimePoint::min(), precision); }};
+        TestTimer* self = nullptr;
+        TestTimer alarm{[&] { clock.arm(*self, TimePoint::min(), precision); }};
         self = &alarm;
         clock.arm(alarm, clock.now(), precision);
 
@@ -119,16 +120,16 @@ TEST(TimerQueue, ATimerMayArmItselfForNowWithoutStarvingTheTurn) {
 TEST(TimerQueue, ATimerMayDestroyItselfAndOthersThatAreDue) {
     HandClock clock;
     for (auto const precision : {Precision::exact, Precision::coarse}) {
-        auto first = std::make_unique<Alarm>();
-        auto second = std::make_unique<Alarm>();
-        auto last = std::make_unique<Alarm>();
-        Alarm* watched = last.get();
-        auto killer = std::make_unique<Alarm>([&] {
+        auto first = std::make_unique<TestTimer>();
+        auto second = std::make_unique<TestTimer>();
+        auto last = std::make_unique<TestTimer>();
+        TestTimer* watched = last.get();
+        auto killer = std::make_unique<TestTimer>([&] {
             second.reset();
             first.reset();
             clock.disarm(*watched);
         });
-        first = std::make_unique<Alarm>([&] { killer->on_time(); });
+        first = std::make_unique<TestTimer>([&] { killer->on_time(); });
         for (auto* alarm : {first.get(), second.get(), last.get()}) {
             clock.arm(*alarm, clock.now() + 1s, precision);
         }
@@ -142,8 +143,8 @@ TEST(TimerQueue, ATimerMayDestroyItselfAndOthersThatAreDue) {
 
 TEST(TimerQueue, LosesNoTimerWhenOneThrows) {
     HandClock clock;
-    Alarm thrower{[] { throw 1; }};
-    Alarm after;
+    TestTimer thrower{[] { throw 1; }};
+    TestTimer after;
     clock.arm(thrower, clock.now() + 1s, Precision::exact);
     clock.arm(after, clock.now() + 1s, Precision::exact);
 
@@ -154,9 +155,9 @@ TEST(TimerQueue, LosesNoTimerWhenOneThrows) {
 }
 
 TEST(TimerQueue, OrphansItsTimersWhenItEnds) {
-    Alarm exact;
-    Alarm coarse;
-    Alarm far;
+    TestTimer exact;
+    TestTimer coarse;
+    TestTimer far;
     {
         HandClock clock;
         clock.arm(exact, clock.now() + 1s, Precision::exact);
@@ -169,7 +170,7 @@ TEST(TimerQueue, OrphansItsTimersWhenItEnds) {
 TEST(TimerQueue, TakesATimerOverFromAnotherScheduler) {
     HandClock one;
     HandClock two;
-    Alarm alarm;
+    TestTimer alarm;
     one.arm(alarm, one.now() + 1s, Precision::exact);
     two.arm(alarm, two.now() + 1s, Precision::exact);
 
@@ -180,7 +181,7 @@ TEST(TimerQueue, TakesATimerOverFromAnotherScheduler) {
 
 TEST(TimerQueue, NeverWakesForACascade) {
     HandClock clock;
-    Alarm alarm;
+    TestTimer alarm;
     for (auto const delay : {20ms, 3000ms, 90000ms}) {
         clock.arm(alarm, clock.now() + delay, Precision::coarse);
         auto const next = clock.timers.next_due();
@@ -192,8 +193,8 @@ TEST(TimerQueue, NeverWakesForACascade) {
 
 TEST(TimerQueue, WaitsForTheEndOfTime) {
     HandClock clock;
-    Alarm exact;
-    Alarm coarse;
+    TestTimer exact;
+    TestTimer coarse;
     clock.arm(exact, TimePoint::max(), Precision::exact);
     clock.arm(coarse, TimePoint::max(), Precision::coarse);
 
@@ -247,7 +248,7 @@ void behaves_like_the_model() {
     constexpr std::size_t count = 24;
     HandClock clock;
     Model model;
-    std::vector<std::unique_ptr<Alarm>> alarms(count);
+    std::vector<std::unique_ptr<TestTimer>> alarms(count);
     std::vector<Fired> fired;
     std::vector<std::size_t> victims(count);
 
@@ -258,7 +259,7 @@ void behaves_like_the_model() {
     };
     for (std::size_t i = 0; i < count; ++i) {
         victims[i] = *rc::gen::inRange<std::size_t>(0, 4 * count);
-        alarms[i] = std::make_unique<Alarm>([&, i] {
+        alarms[i] = std::make_unique<TestTimer>([&, i] {
             auto const* const armed = model.find(i);
             RC_ASSERT(armed != nullptr);
             fired.push_back({i, armed->when, armed->precision, armed->order});
