@@ -36,6 +36,25 @@ testing::Reply MoodyService::reply(std::string body, int status) {
     return made;
 }
 
+std::optional<testing::Reply> MoodyService::common_refusal(double drawn, RefusalBounds const& below,
+                                                           bool poll) {
+    if (drawn < below.timeout) {
+        count("408");
+        return reply(chance(0.5) ? R"({"queue_state":"paused_rate_limit"})" : "", 408);
+    }
+    if (drawn < below.locked && !poll) {
+        count("409");
+        return reply(R"({"detail":"locked"})", 409);
+    }
+    if (drawn < below.empty) {
+        count("empty 400");
+        auto made = reply("", 400);
+        made.pieces = 1;
+        return made;
+    }
+    return std::nullopt;
+}
+
 testing::Reply MoodyService::new_session() {
     return reply(R"({"session_id":")" + name_ + "-" + std::to_string(sessions_++) +
                  R"(","type":"create_session"})");

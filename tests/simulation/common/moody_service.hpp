@@ -55,6 +55,14 @@ protected:
     ~MoodyService() = default;
 
     Reply reply(std::string body, int status = 200);
+    /// Below which chance it refuses how.
+    struct RefusalBounds {
+        double timeout;
+        double locked;
+        double empty;
+    };
+    /// 408, 409 or a 400 without a body, by `drawn`; no poll gets a 409.
+    std::optional<Reply> common_refusal(double drawn, RefusalBounds const& below, bool poll);
     /// The answer to `create_session`.
     Reply new_session();
 

@@ -182,20 +182,8 @@ std::optional<ModelService::Answer> ModelService::mood(SentRequest const& reques
         }
         return reply(std::move(body), status);
     }
-    if (drawn < 0.70) {
-        count("408");
-        return reply(chance(0.5) ? R"({"queue_state":"paused_rate_limit"})" : "", 408);
-    }
-    if (drawn < 0.80 && !poll) {
-        count("409");
-        return reply(R"({"detail":"locked"})", 409);
-    }
-    if (drawn < 0.90) {
-        count("empty 400");
-        auto made = reply("", 400);
-        made.pieces = 1;
-        return made;
-    }
+    auto refused = common_refusal(drawn, {.timeout = 0.70, .locked = 0.80, .empty = 0.90}, poll);
+    if (refused) return Answer{*std::move(refused)};
     if (drawn < 0.93 && (submit || poll || path == "retrieve_futures")) {
         count("400");
         return reply(R"({"detail":"no"})", 400);

@@ -209,20 +209,8 @@ std::optional<TrainingService::Answer> TrainingService::mood(SentRequest const& 
         }
         return made;
     }
-    if (drawn < 0.60) {
-        count("408");
-        return reply(chance(0.5) ? R"({"queue_state":"paused_rate_limit"})" : "", 408);
-    }
-    if (drawn < 0.70 && !poll) {
-        count("409");
-        return reply(R"({"detail":"locked"})", 409);
-    }
-    if (drawn < 0.80) {
-        count("empty 400");
-        auto made = reply("", 400);
-        made.pieces = 1;
-        return made;
-    }
+    auto refused = common_refusal(drawn, {.timeout = 0.60, .locked = 0.70, .empty = 0.80}, poll);
+    if (refused) return Answer{*std::move(refused)};
     if (drawn < 0.82) {
         count("400");
         return reply(R"({"detail":"no"})", 400);

@@ -33,8 +33,8 @@ protected:
         return names;
     }
 
-    support::TemporaryFolder const folder{};
-    std::filesystem::path const root{folder.path()};
+    support::TemporaryFolder const temporary{};
+    std::filesystem::path const root{temporary.path()};
 };
 
 }  // namespace tinkxx::files
