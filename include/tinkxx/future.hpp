@@ -369,8 +369,7 @@ template <class T>
     for (auto& future : futures) sources.push_back(detail::FutureAccess::take(future));
 
     using Joined = detail::Join<Values, Answer>;
-    auto const join = std::make_shared<Joined>(
-        std::vector<std::shared_ptr<detail::StateBase>>(sources.begin(), sources.end()));
+    auto const join = std::make_shared<Joined>(detail::erased(sources));
     auto all = join->start();
     if constexpr (!std::is_void_v<T>) join->values().slots.resize(sources.size());
     for (std::size_t i = 0; i < sources.size(); ++i) {

@@ -24,6 +24,12 @@ public:
 /// and never block.
 [[nodiscard]] std::shared_ptr<Executor> inline_executor();
 
+/// Runs callbacks on up to `threads` threads of its own, which start as they are needed and end
+/// with its last handle, after the callbacks that are running; those that wait are dropped. For
+/// callbacks that take long: a slow one holds no other up, but two may run at the same time and in
+/// any order. Throws `ValidationError` if `threads` is below 1.
+[[nodiscard]] std::shared_ptr<Executor> pool_executor(int threads);
+
 /// How a `Runtime` works. Every field has a working default.
 struct RuntimeOptions {
     /// 1: the runtime has its own I/O thread. 0: it has none; the caller runs it with `poll()`, and

@@ -5,6 +5,7 @@
 #include <tinkxx/admin_client.hpp>
 #include <tinkxx/call_options.hpp>
 #include <tinkxx/circuit_breaker.hpp>
+#include <tinkxx/concurrency.hpp>
 #include <tinkxx/console.hpp>
 #include <tinkxx/credentials.hpp>
 #include <tinkxx/data.hpp>

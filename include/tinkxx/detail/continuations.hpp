@@ -214,12 +214,14 @@ template <class Kind, class U, class T, class Fn>
 template <class T, class Fn>
 class Notify final : public Continuation {
 public:
-    explicit Notify(Fn fn) : Continuation{Where::executor}, fn_{std::move(fn)} {}
+    Notify(Fn fn, Where where) : Continuation{where}, fn_{std::move(fn)} {}
     void run(StateBase& base) override {
         std::unique_ptr<Notify> const own{this};
         auto& state = static_cast<State<T>&>(base);
         if (auto const* error = state.error()) {
             fn_(Result<T>{*error});
+        } else if constexpr (std::is_void_v<T>) {
+            fn_(Result<void>{});
         } else {
             fn_(Result<T>{std::move(state.value())});
         }
@@ -239,8 +241,28 @@ private:
 };
 
 template <class T, class Fn>
+void notify(std::shared_ptr<State<T>> const& source, Fn fn, Continuation::Where where) {
+    source->attach(ContinuationPtr{new Notify<T, Fn>{std::move(fn), where}});
+}
+template <class T, class Fn>
 void notify(Future<T> future, Fn fn) {
-    FutureAccess::take(future)->attach(ContinuationPtr{new Notify<T, Fn>{std::move(fn)}});
+    notify(FutureAccess::take(future), std::move(fn), Continuation::Where::executor);
+}
+
+/// The same sources without their types.
+template <class T>
+[[nodiscard]] std::vector<std::shared_ptr<StateBase>> erased(
+    std::vector<std::shared_ptr<State<T>>> const& sources) {
+    return {sources.begin(), sources.end()};
+}
+/// That of the first source that has one.
+template <class Source>
+[[nodiscard]] std::shared_ptr<CallContext> context_of(
+    std::vector<std::shared_ptr<Source>> const& sources) {
+    for (auto const& source : sources) {
+        if (auto context = source->context()) return context;
+    }
+    return nullptr;
 }
 
 /// Waits for several futures: collects their values, and ends all by the first failure.
@@ -264,6 +286,11 @@ public:
     void part_failed(Error const& error) {
         if (promise_.set_error(error)) cancel_all();
     }
+    /// Completes it before all parts are done.
+    template <class Given>
+    void end_with(Given&& answer) {
+        if (promise_.set_value(std::forward<Given>(answer))) cancel_all();
+    }
     void part_done() {
         if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) values_.deliver(promise_);
     }
@@ -272,13 +299,6 @@ public:
     [[nodiscard]] Values& values() noexcept { return values_; }
 
 private:
-    static std::shared_ptr<CallContext> context_of(
-        std::vector<std::shared_ptr<StateBase>> const& sources) {
-        for (auto const& source : sources) {
-            if (auto context = source->context()) return context;
-        }
-        return nullptr;
-    }
     void cancel_all() noexcept {
         for (auto const& weak : sources_) {
             if (auto const source = weak.lock()) source->cancel();

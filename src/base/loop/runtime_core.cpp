@@ -8,10 +8,8 @@
 #include "base/loop/callback_queue.hpp"
 #include "base/loop/event_loop.hpp"
 #include "base/loop/loop_rule.hpp"
+#include "base/loop/own_thread.hpp"
 #include "base/loop/sdk_scope.hpp"
-
-#include <pthread.h>
-#include <csignal>
 
 #include <algorithm>
 #include <atomic>
@@ -42,30 +40,6 @@ std::string text_of(std::exception_ptr const& error) {
     } catch (...) {
         return "something that is no std::exception";
     }
-}
-
-/// Starts a thread that takes no signals: they belong to the program's own threads. Faults stay
-/// deliverable, so that crash handlers work, and so does the profiler's clock.
-std::thread start_thread(char const* name, std::function<void()> body) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    for (int const fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF}) {
-        sigdelset(&all, fault);
-    }
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits it
-    std::thread thread;
-    try {
-        thread = std::thread{[name, run = std::move(body)] {
-            pthread_setname_np(pthread_self(), name);
-            run();
-        }};
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
 }
 
 /// The cores that have threads, for the end of the process. Never destroyed.
@@ -376,7 +350,7 @@ std::shared_ptr<RuntimeCore> RuntimeCore::start(RuntimeOptions options) {
     if (core->zero_thread()) return core;
     auto& impl = *core->impl_;
     std::scoped_lock const lock{impl.mutex};
-    impl.io_thread = start_thread("tinkxx-io", [core] {
+    impl.io_thread = base::start_thread("tinkxx-io", [core] {
         SdkScope const scope{core.get()};
         core->impl_->run_loop();
         core->impl_->thread_ended();
@@ -490,7 +464,7 @@ void RuntimeCore::run_later(Task task) {
     if (impl.callback_thread_started) return;
     std::scoped_lock const lock{impl.mutex};
     if (impl.callback_thread_started || impl.closing) return;
-    impl.callback_thread = start_thread("tinkxx-callback", [core = shared_from_this()] {
+    impl.callback_thread = base::start_thread("tinkxx-callback", [core = shared_from_this()] {
         SdkScope const in_thread{core.get()};
         core->impl_->callbacks->work();
         core->impl_->thread_ended();
