@@ -81,6 +81,17 @@ public:
     /// done.
     bool poll(std::chrono::nanoseconds limit);
 
+    /// With `threads = 0`, for a program with an event loop of its own: a descriptor that becomes
+    /// readable when there is something for `poll()` to do. The runtime owns it; watch it for
+    /// reading, level-triggered, and never read from it. Throws `UsageError` on a runtime with its
+    /// own thread or a scheduler of one's own.
+    [[nodiscard]] int descriptor() const;
+    /// How long that loop may wait for `descriptor()` before it calls `poll()` again: zero if
+    /// something is due already; empty if nothing ever is unless the descriptor says so. To be
+    /// asked before each wait, on the thread that polls: until then, what other threads hand over
+    /// does not make the descriptor readable. Throws as `descriptor`.
+    [[nodiscard]] std::optional<std::chrono::nanoseconds> wait_time() const;
+
     /// Cancels everything that is pending and ends all threads. Waits for the callback that is
     /// running, if any; called on a thread of the runtime, it returns at once and the threads end
     /// by themselves. May be called repeatedly.

@@ -164,16 +164,22 @@ struct EventLoop::Impl {
         }
     }
 
+    /// From here on a post wakes who waits for the sockets. False if there is one already.
+    bool fall_asleep() {
+        {
+            std::scoped_lock const lock{mutex};
+            if (!posted.empty()) return false;
+            asleep = true;
+        }
+        slept = true;
+        return true;
+    }
+
     /// Blocks until a socket, a post, a timer or `deadline` calls.
     bool wait(TimePoint deadline) {
         auto const until = std::min(deadline, timers.next_due().value_or(TimePoint::max()));
         if (until <= now || begun < batch.size()) return poll();
-        {
-            std::scoped_lock const lock{mutex};
-            if (!posted.empty()) return true;
-            asleep = true;
-        }
-        slept = true;
+        if (!fall_asleep()) return true;
         auto const limit = until == TimePoint::max() ? std::nullopt : std::optional{until - now};
         if (!sockets.wait(limit)) return false;
         poll();
@@ -276,6 +282,18 @@ bool EventLoop::turn(std::chrono::nanoseconds limit) {
 void EventLoop::at_turn_end(TurnEnd& work) noexcept {
     TINKXX_ASSERT_LOOP(*this);
     if (work.loop_ == nullptr) impl_->link(*this, work);
+}
+
+int EventLoop::descriptor() const noexcept { return impl_->sockets.descriptor(); }
+
+std::optional<std::chrono::nanoseconds> EventLoop::wait_time() {
+    constexpr std::chrono::nanoseconds at_once{0};
+    auto& impl = *impl_;
+    if (impl.begun < impl.batch.size() || impl.sockets.pending()) return at_once;
+    if (!impl.fall_asleep()) return at_once;
+    auto const due = impl.timers.next_due();
+    if (!due) return std::nullopt;
+    return std::max<std::chrono::nanoseconds>(*due - std::chrono::steady_clock::now(), at_once);
 }
 
 std::chrono::nanoseconds EventLoop::slept() const noexcept { return impl_->slept_time; }

@@ -54,6 +54,12 @@ public:
     /// Harmless if it waits already.
     void at_turn_end(TurnEnd& work) noexcept;
 
+    /// Readable when something has come from outside since `wait_time`.
+    [[nodiscard]] int descriptor() const noexcept;
+    /// How long somebody may wait for that before the next `turn`: zero if something is due, empty
+    /// if no timer is armed. Between turns.
+    [[nodiscard]] std::optional<std::chrono::nanoseconds> wait_time();
+
     /// How long the loop has slept so far, waiting for something to do.
     [[nodiscard]] std::chrono::nanoseconds slept() const noexcept;
 

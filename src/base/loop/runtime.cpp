@@ -77,6 +77,10 @@ bool Runtime::poll(std::chrono::nanoseconds limit) {
     return core->poll(limit);
 }
 
+int Runtime::descriptor() const { return core_->descriptor(); }
+
+std::optional<std::chrono::nanoseconds> Runtime::wait_time() const { return core_->wait_time(); }
+
 void Runtime::shutdown() noexcept {
     auto const core = core_;
     core->shutdown();

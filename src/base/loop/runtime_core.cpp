@@ -602,6 +602,29 @@ bool RuntimeCore::poll(nanoseconds limit) {
     return ran;
 }
 
+base::EventLoop& RuntimeCore::loop_to_wait_for(char const* who) const {
+    refuse_if_inherited();
+    auto const misused = [who](char const* why) {
+        throw UsageError{
+            {.kind = ErrorKind::usage, .message = std::string{who} + ": this runtime has " + why}};
+    };
+    if (!zero_thread()) misused("its own thread; use RuntimeOptions{.threads = 0}");
+    if (!impl_->loop) misused("a scheduler of its own, which waits for nothing outside");
+    return *impl_->loop;
+}
+
+int RuntimeCore::descriptor() const { return loop_to_wait_for("descriptor").descriptor(); }
+
+std::optional<nanoseconds> RuntimeCore::wait_time() {
+    // Long enough not to spin, and short enough to be there when the other thread stops.
+    constexpr std::chrono::milliseconds while_another_polls{1};
+    auto& loop = loop_to_wait_for("wait_time");
+    std::scoped_lock const lock{impl_->mutex};
+    if (impl_->turning) return while_another_polls;
+    if (impl_->ended) return std::nullopt;
+    return loop.wait_time();
+}
+
 void RuntimeCore::end_with_process() noexcept {
     if (inherited()) return;
     shutdown();

@@ -112,6 +112,8 @@ public:
     void remove(Resident& resident) noexcept;
 
     bool poll(std::chrono::nanoseconds limit);
+    [[nodiscard]] int descriptor() const;
+    [[nodiscard]] std::optional<std::chrono::nanoseconds> wait_time();
     void shutdown() noexcept;
     /// Shuts down, since the process ends, and says in one line how many calls that cut short.
     void end_with_process() noexcept;
@@ -122,6 +124,8 @@ private:
     [[nodiscard]] std::shared_ptr<void> common_of(std::type_index type,
                                                   std::shared_ptr<void> (*make)());
     void hand_over(Task ticket);
+    /// The loop, for a program that waits for it by itself; `who` is what it calls.
+    [[nodiscard]] base::EventLoop& loop_to_wait_for(char const* who) const;
 
     struct Impl;
     std::unique_ptr<Impl> impl_;

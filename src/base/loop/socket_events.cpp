@@ -58,7 +58,7 @@ void SocketEvents::again(SocketWatch& watch) noexcept {
 }
 
 bool SocketEvents::wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
-    if (at_ < count_ || !again_.empty() || !leaving_.empty()) return true;
+    if (pending()) return true;
     int timeout = -1;
     if (limit) {
         constexpr std::chrono::nanoseconds longest = std::chrono::hours{24};

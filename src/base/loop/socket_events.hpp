@@ -49,6 +49,12 @@ public:
     /// Calls `watch` in the next `tell`, even if nothing is new. Harmless to repeat.
     void again(SocketWatch& watch) noexcept;
 
+    /// Readable when the system has news to tell.
+    [[nodiscard]] int descriptor() const noexcept { return epoll_; }
+    /// Whether there is something to tell that is fetched already.
+    [[nodiscard]] bool pending() const noexcept {
+        return at_ < count_ || !again_.empty() || !leaving_.empty();
+    }
     /// Waits until there is something to tell, `wake` is called, or so much time has passed; none
     /// for ever. False if time has passed.
     bool wait(std::optional<std::chrono::nanoseconds> limit) noexcept;

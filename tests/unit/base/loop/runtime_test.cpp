@@ -2,11 +2,13 @@
 
 #include <tinkxx/error.hpp>
 #include <tinkxx/future.hpp>
+#include <tinkxx/testing/manual_clock.hpp>
 
 #include "base/loop/runtime_core.hpp"
 
 #include <gtest/gtest.h>
 
+#include <poll.h>
 #include <pthread.h>
 #include <csignal>
 
@@ -401,6 +403,61 @@ TEST(ZeroThreads, RefusesPollWhereItCannotWork) {
     while (runtime.poll()) {
     }
     EXPECT_EQ(refused, 2);
+}
+
+bool readable(int descriptor) {
+    pollfd watched{.fd = descriptor, .events = POLLIN, .revents = 0};
+    return ::poll(&watched, 1, 0) == 1;
+}
+
+TEST(ZeroThreads, AnOwnLoopLearnsOfWorkFromOtherThreads) {
+    Runtime runtime{{.threads = 0}};
+    while (runtime.poll()) {
+    }
+    EXPECT_EQ(runtime.wait_time(), std::nullopt);
+    EXPECT_FALSE(readable(runtime.descriptor()));
+    bool ran = false;
+    std::thread{[&] { runtime.scheduler().post([&ran] { ran = true; }); }}.join();
+    EXPECT_TRUE(readable(runtime.descriptor()));
+    EXPECT_EQ(runtime.wait_time(), 0ns);
+    EXPECT_TRUE(runtime.poll());
+    EXPECT_TRUE(ran);
+    while (runtime.poll()) {
+    }
+    EXPECT_EQ(runtime.wait_time(), std::nullopt);
+    EXPECT_FALSE(readable(runtime.descriptor())) << "it would spin";
+}
+
+TEST(ZeroThreads, AnOwnLoopLearnsOfTimers) {
+    struct Bell final : Timer {
+        void on_time() override { rang = true; }
+        bool rang{false};
+    } bell;
+    Runtime runtime{{.threads = 0}};
+    runtime.scheduler().post([&] {
+        auto& on = runtime.scheduler();
+        on.arm(bell, on.now() + 1h, Precision::exact);
+    });
+    while (runtime.poll()) {
+    }
+    auto const time = runtime.wait_time();
+    ASSERT_TRUE(time);
+    EXPECT_GT(*time, 59min);
+    EXPECT_LE(*time, 1h);
+    runtime.scheduler().post([&] {
+        auto& on = runtime.scheduler();
+        on.arm(bell, on.now(), Precision::exact);
+    });
+    EXPECT_EQ(runtime.wait_time(), 0ns);
+    while (!bell.rang) runtime.poll();
+}
+
+TEST(ZeroThreads, OnlyALoopOfItsOwnCanBeWaitedFor) {
+    Runtime const threaded;
+    EXPECT_THROW((void)threaded.descriptor(), UsageError);
+    EXPECT_THROW((void)threaded.wait_time(), UsageError);
+    Runtime const manual{{.threads = 0, .scheduler = std::make_shared<testing::ManualClock>()}};
+    EXPECT_THROW((void)manual.descriptor(), UsageError);
 }
 
 TEST(ZeroThreads, ShutsDownOnTheCallingThread) {
