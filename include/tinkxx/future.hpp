@@ -38,7 +38,8 @@ namespace tinkxx {
 /// A future can also be the return type of a coroutine. The coroutine starts on its caller's
 /// thread, runs up to its first pending `co_await`, and belongs to the runtime of the first future
 /// that it awaits. With g++ 12, start a call in one statement and await it in the next: that
-/// compiler miscompiles some temporaries in a full expression that contains `co_await`.
+/// compiler destroys some arguments of `co_await sampler.sample(prompt, {…})` twice, so awaiting a
+/// temporary future does not compile there.
 template <class T>
 class [[nodiscard]] Future {
 public:
@@ -132,9 +133,16 @@ public:
     }
 
     /// Resumes on the runtime's callback executor. Does not suspend if the future is ready.
-    [[nodiscard]] auto operator co_await() noexcept {
+    [[nodiscard]] auto operator co_await() & noexcept {
         return detail::Awaiter<T, detail::Sharing::exclusive>{valid() ? std::move(state_)
                                                                       : nullptr};
+    }
+    template <bool possible = detail::awaits_temporaries>
+    [[nodiscard]] auto operator co_await() && noexcept {
+        static_assert(possible,
+                      "g++ 12 destroys arguments twice in `co_await call(…)`; write "
+                      "`auto pending = call(…);` and then `co_await pending`");
+        return operator co_await();  // as an lvalue
     }
 
 private:
@@ -230,8 +238,15 @@ public:
     }
 
     /// As for `Future`; yields a reference that stays valid as long as one of the handles.
-    [[nodiscard]] auto operator co_await() const noexcept {
+    [[nodiscard]] auto operator co_await() const& noexcept {
         return detail::Awaiter<T, detail::Sharing::shared>{state_};
+    }
+    template <bool possible = detail::awaits_temporaries>
+    [[nodiscard]] auto operator co_await() const&& noexcept {
+        static_assert(possible,
+                      "g++ 12 destroys arguments twice in `co_await call(…)`; write "
+                      "`auto pending = call(…);` and then `co_await pending`");
+        return operator co_await();  // as an lvalue
     }
 
 private:

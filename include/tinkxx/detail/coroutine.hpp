@@ -12,6 +12,14 @@
 
 namespace tinkxx::detail {
 
+/// Whether this compiler destroys each temporary of an expression with `co_await` once. g++ 12
+/// destroys a braced or defaulted argument that owns memory twice.
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+inline constexpr bool awaits_temporaries = false;
+#else
+inline constexpr bool awaits_temporaries = true;
+#endif
+
 /// The part of a coroutine's promise that awaiting needs.
 class CoroutineBase {
 public:

@@ -235,15 +235,10 @@ TEST(Coroutine, LoopsWithoutGrowing) {
     EXPECT_EQ(body(runtime).get(), 5'000);
 }
 
-// Which forms g++ 12 compiles right, with a parameter that owns memory and is long enough not to
-// fit inside the string. The forms that it miscompiles (a braced or explicit temporary, or a
-// defaulted argument, in one expression with co_await) cannot be tested: they free twice.
+// Arguments that own memory, long enough not to fit inside a string.
 struct Params {
     std::string name{};
     std::vector<int> numbers{};
-};
-struct Trivial {
-    int number{0};
 };
 class Constructed {
 public:
@@ -261,28 +256,45 @@ Future<std::size_t> by_value(Params params) {
 Future<std::size_t> by_reference(Params const& params) {
     return make_ready_future(params.name.size() + params.numbers.size());
 }
-Future<std::size_t> trivial(Trivial params) {
-    return make_ready_future(static_cast<std::size_t>(params.number));
-}
-Future<std::size_t> constructed(Constructed params) { return make_ready_future(params.size()); }
-Params make_params() { return {.name = long_name, .numbers = {1, 2}}; }
 
-Future<std::size_t> forms_that_are_fine() {
+Future<std::size_t> started_then_awaited() {
     std::size_t sum = 0;
     auto named = by_value({.name = long_name, .numbers = {1, 2, 3}});
     sum += co_await named;
     auto referenced = by_reference({.name = long_name});
     sum += co_await referenced;
-    sum += co_await trivial({.number = 4});
-    sum += co_await constructed(Constructed{long_name});
-    sum += co_await by_value(make_params());
     co_return sum;
 }
 
 TEST(Coroutine, StartThenAwaitIsFineWithEveryCompiler) {
     auto const n = std::string{long_name}.size();
-    EXPECT_EQ(forms_that_are_fine().get(), (n + 3) + n + 4 + n + (n + 2));
+    EXPECT_EQ(started_then_awaited().get(), (n + 3) + n);
 }
+
+// What everybody writes first. It does not compile with g++ 12, which would free arguments twice;
+// tests/compile_fail has that. Address sanitizer looks on here.
+#if !defined(__GNUC__) || defined(__clang__) || __GNUC__ >= 13
+Future<std::size_t> constructed(Constructed params) { return make_ready_future(params.size()); }
+Params make_params() { return {.name = long_name, .numbers = {1, 2}}; }
+Future<std::size_t> defaulted(Params params = {.name = long_name}) {
+    return make_ready_future(params.name.size());
+}
+
+Future<std::size_t> in_one_line() {
+    std::size_t sum = co_await by_value({.name = long_name, .numbers = {1, 2, 3}});
+    sum += co_await by_reference({.name = long_name});
+    sum += co_await constructed(Constructed{long_name});
+    sum += co_await by_value(make_params());
+    sum += co_await defaulted();
+    auto const shared = co_await by_value({.name = long_name}).share();
+    co_return sum + shared;
+}
+
+TEST(Coroutine, CallsCanBeAwaitedInOneLine) {
+    auto const n = std::string{long_name}.size();
+    EXPECT_EQ(in_one_line().get(), (n + 3) + n + n + (n + 2) + n + n);
+}
+#endif
 
 }  // namespace
 }  // namespace tinkxx
