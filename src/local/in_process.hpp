@@ -2,7 +2,7 @@
 
 #include <tinkxx/transport.hpp>
 
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/runtime_core.hpp"
 #include "local/api/handler.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include <tinkxx/local/listen.hpp>
 
 #include "base/loop/event_loop.hpp"
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/runtime_core.hpp"
 #include "local/api/access.hpp"
 #include "local/core/core.hpp"
 #include "local/core/routes.hpp"

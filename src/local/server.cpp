@@ -1,7 +1,7 @@
 #include <tinkxx/local/server.hpp>
 
-#include "base/loop/loop_owned.hpp"
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/loop_owned.hpp"
+#include "base/runtime/runtime_core.hpp"
 #include "local/core/core.hpp"
 #include "local/in_process.hpp"
 #include "local/wait_on_loop.hpp"

@@ -37,7 +37,7 @@ BELOW = {
 # none. What is missing here has no folders.
 TOP = "."
 FOLDERS = {
-    "base": ["common", "loop"],
+    "base": ["common", "loop", "runtime"],
     "net": ["address", "stream", "tls", "dial", "http", "transport"],
     "wire": ["json", "values", "sampling", "training", "session", "rest", "server"],
     "text": ["errors", "unicode", "regex", "tokenizer", "jinja", "chat", "render", "files"],

@@ -2,7 +2,7 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/runtime.hpp>
 
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/runtime_core.hpp"
 #include "thread/crew.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include "client/options/make_core.hpp"
 
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/runtime_core.hpp"
 #include "service/session/shadow.hpp"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 
 #include "base/loop/event_loop.hpp"
 #include "base/loop/loop_rule.hpp"
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/runtime_core.hpp"
 #include "net/address/url.hpp"
 
 #include <openssl/bio.h>

@@ -1,7 +1,7 @@
 #include <tinkxx/net_transport.hpp>
 
-#include "base/loop/loop_owned.hpp"
 #include "base/loop/loop_rule.hpp"
+#include "base/runtime/loop_owned.hpp"
 #include "net/stream/descriptors.hpp"
 #include "net/transport/net_transport.hpp"
 

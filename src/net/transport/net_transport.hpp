@@ -8,7 +8,7 @@
 #include "net/transport/pool.hpp"
 
 #include "base/loop/event_loop.hpp"
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/runtime_core.hpp"
 
 #include <tinkxx/net_transport.hpp>
 

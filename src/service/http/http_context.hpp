@@ -6,7 +6,7 @@
 #include <tinkxx/transport.hpp>
 
 #include "base/common/intrusive_list.hpp"
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/runtime_core.hpp"
 #include "service/common/random.hpp"
 #include "service/http/client_config.hpp"
 #include "service/http/credentials.hpp"

@@ -1,15 +1,15 @@
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/runtime_core.hpp"
 
 #include <tinkxx/detail/future_state.hpp>
 #include <tinkxx/error.hpp>
 
 #include "base/common/forever.hpp"
 #include "base/common/fork.hpp"
-#include "base/loop/callback_queue.hpp"
 #include "base/loop/event_loop.hpp"
 #include "base/loop/loop_rule.hpp"
-#include "base/loop/own_thread.hpp"
-#include "base/loop/sdk_scope.hpp"
+#include "base/runtime/callback_queue.hpp"
+#include "base/runtime/own_thread.hpp"
+#include "base/runtime/sdk_scope.hpp"
 
 #include <algorithm>
 #include <atomic>

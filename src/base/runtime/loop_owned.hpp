@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/runtime_core.hpp"
 
 #include <concepts>
 #include <memory>

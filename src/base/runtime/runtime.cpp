@@ -2,7 +2,7 @@
 
 #include "base/common/forever.hpp"
 #include "base/common/fork.hpp"
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/runtime_core.hpp"
 
 #include <mutex>
 #include <utility>

@@ -3,7 +3,7 @@
 #include <tinkxx/runtime.hpp>
 
 #include "base/common/fork.hpp"
-#include "base/loop/own_thread.hpp"
+#include "base/runtime/own_thread.hpp"
 
 #include <condition_variable>
 #include <cstddef>

@@ -1,6 +1,6 @@
-#include "base/loop/callback_queue.hpp"
+#include "base/runtime/callback_queue.hpp"
 
-#include "base/loop/sdk_scope.hpp"
+#include "base/runtime/sdk_scope.hpp"
 
 #include <utility>
 

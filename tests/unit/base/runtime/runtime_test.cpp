@@ -4,7 +4,7 @@
 #include <tinkxx/future.hpp>
 #include <tinkxx/testing/manual_clock.hpp>
 
-#include "base/loop/runtime_core.hpp"
+#include "base/runtime/runtime_core.hpp"
 
 #include <gtest/gtest.h>
 

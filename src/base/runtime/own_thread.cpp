@@ -1,4 +1,4 @@
-#include "base/loop/own_thread.hpp"
+#include "base/runtime/own_thread.hpp"
 
 #include <pthread.h>
 #include <csignal>
