@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tinkxx/call_options.hpp>
+#include <tinkxx/detail/count.hpp>
 #include <tinkxx/future.hpp>
 #include <tinkxx/status.hpp>
 #include <tinkxx/tokenizer.hpp>
@@ -41,7 +42,7 @@ public:
     /// request, `RequestFailedError` if it accepts the request and then fails, `ConnectionError`
     /// once the sampler's `RetryConfig` gives up, and `ClosedError` after `ServiceClient::close`.
     [[nodiscard]] Future<SampleResponse> sample(ModelInput prompt, SamplingParams params,
-                                                std::int64_t num_samples = 1) const;
+                                                detail::Count num_samples = 1) const;
     [[nodiscard]] Future<SampleResponse> sample(ModelInput prompt, SamplingParams params,
                                                 SampleOptions options) const;
     [[nodiscard]] Future<SampleResponse> sample(ModelInput prompt, SamplingParams params,
@@ -56,9 +57,9 @@ public:
     template <class Text>
         requires std::convertible_to<Text const&, std::string_view>
     [[nodiscard]] Future<SampleResponse> sample(Text const& prompt, SamplingParams params,
-                                                std::int64_t num_samples = 1) const {
+                                                detail::Count num_samples = 1) const {
         return sample_text(std::string{std::string_view{prompt}}, std::move(params),
-                           SampleOptions{.num_samples = num_samples}, CallOptions());
+                           SampleOptions{.num_samples = num_samples.value()}, CallOptions());
     }
     template <class Text>
         requires std::convertible_to<Text const&, std::string_view>
@@ -70,7 +71,7 @@ public:
     }
     /// As `sample`, under the name that the Python SDK uses.
     [[nodiscard]] Future<SampleResponse> sample_async(ModelInput prompt, SamplingParams params,
-                                                      std::int64_t num_samples = 1) const;
+                                                      detail::Count num_samples = 1) const;
     /// As `sample`, and calls `done` on the callback executor.
     void sample_async(ModelInput prompt, SamplingParams params, SampleOptions options,
                       std::function<void(Result<SampleResponse>)> done) const;

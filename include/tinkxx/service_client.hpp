@@ -2,6 +2,7 @@
 
 #include <tinkxx/admin_client.hpp>
 #include <tinkxx/circuit_breaker.hpp>
+#include <tinkxx/detail/count.hpp>
 #include <tinkxx/future.hpp>
 #include <tinkxx/options.hpp>
 #include <tinkxx/rest_client.hpp>
@@ -13,10 +14,12 @@
 #include <tinkxx/types/service.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace tinkxx {
 
@@ -87,7 +90,10 @@ public:
     /// A sampler of a base model, or of saved weights if `model` begins with `tinker://`. Throws
     /// `ValidationError` for arguments that cannot work. Returns at once: the sampling session is
     /// created with the first sample, and a failure to do so surfaces there.
-    [[nodiscard]] SamplingClient create_sampling_client(std::string model) const;
+    template <std::convertible_to<std::string> Model>
+    [[nodiscard]] SamplingClient create_sampling_client(Model model) const {
+        return create_sampling_client(std::string{std::move(model)}, RetryConfig());
+    }
     [[nodiscard]] SamplingClient create_sampling_client(std::string model, RetryConfig retry) const;
     [[nodiscard]] SamplingClient create_sampling_client(SamplerOptions options) const;
 
@@ -95,7 +101,7 @@ public:
     /// client once the service has it. May wait in the service's queue.
     [[nodiscard]] Future<TrainingClient> create_lora_training_client(std::string base_model) const;
     [[nodiscard]] Future<TrainingClient> create_lora_training_client(std::string base_model,
-                                                                     std::int64_t rank) const;
+                                                                     detail::Count rank) const;
     [[nodiscard]] Future<TrainingClient> create_lora_training_client(std::string base_model,
                                                                      TrainingOptions options) const;
     /// Creates a model from the weights of a checkpoint, `tinker://<run>/weights/<name>`. Each of

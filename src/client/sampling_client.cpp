@@ -157,9 +157,9 @@ private:
 SamplingClient::SamplingClient(std::shared_ptr<Impl> impl) noexcept : impl_{std::move(impl)} {}
 
 Future<SampleResponse> SamplingClient::sample(ModelInput prompt, SamplingParams params,
-                                              std::int64_t num_samples) const {
-    return sample(std::move(prompt), std::move(params), SampleOptions{.num_samples = num_samples},
-                  CallOptions{});
+                                              detail::Count num_samples) const {
+    return sample(std::move(prompt), std::move(params),
+                  SampleOptions{.num_samples = num_samples.value()}, CallOptions{});
 }
 
 Future<SampleResponse> SamplingClient::sample(ModelInput prompt, SamplingParams params,
@@ -206,7 +206,7 @@ Future<std::shared_ptr<Tokenizer const>> SamplingClient::get_tokenizer() const {
 }
 
 Future<SampleResponse> SamplingClient::sample_async(ModelInput prompt, SamplingParams params,
-                                                    std::int64_t num_samples) const {
+                                                    detail::Count num_samples) const {
     return sample(std::move(prompt), std::move(params), num_samples);
 }
 

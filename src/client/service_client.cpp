@@ -30,10 +30,6 @@ ServiceClient::ServiceClient() : ServiceClient{ClientOptions{}} {}
 ServiceClient::ServiceClient(ClientOptions options)
     : impl_{std::make_shared<Impl>(client::with_defaults(std::move(options)))} {}
 
-SamplingClient ServiceClient::create_sampling_client(std::string model) const {
-    return create_sampling_client(std::move(model), RetryConfig{});
-}
-
 SamplingClient ServiceClient::create_sampling_client(std::string model, RetryConfig retry) const {
     SamplerOptions options;
     (model.starts_with(service::path_scheme) ? options.model_path : options.base_model) =
@@ -67,9 +63,9 @@ Future<TrainingClient> ServiceClient::create_lora_training_client(std::string ba
 }
 
 Future<TrainingClient> ServiceClient::create_lora_training_client(std::string base_model,
-                                                                  std::int64_t rank) const {
+                                                                  detail::Count rank) const {
     TrainingOptions options;
-    options.lora.rank = rank;
+    options.lora.rank = rank.value();
     return create_lora_training_client(std::move(base_model), std::move(options));
 }
 
