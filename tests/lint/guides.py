@@ -49,6 +49,7 @@ struct Names {
 };
 """
 PRELUDE = """
+#include <tinkxx/testing/fake_tinker.hpp>
 #include <tinkxx/testing/fake_transport.hpp>
 #include <tinkxx/testing/faulty_transport.hpp>
 #include <tinkxx/testing/manual_clock.hpp>

@@ -27,7 +27,7 @@ BELOW = {
     "service": {"options", "math", "wire", "types", "transport", "files", "base"},
     "observe": {"service", "types", "transport", "base"},
     "client": {"observe", "service", "options", "math", "text", "net", "wire", "types", "transport", "files", "base"},
-    "testing": {"transport", "base"},
+    "testing": {"options", "wire", "types", "transport", "base"},
     "engine": {"base"},
     "local": {"engine", "text", "wire", "types", "transport", "base"},
     "join": {"client", "local", "text", "types", "transport", "base"},  # headers that bring two of them together
