@@ -53,7 +53,7 @@ private:
 };
 
 /// What a request is for. Each purpose has its own quota of connections, so that one cannot
-/// starve another (R-CONF-50).
+/// starve another.
 enum class Purpose : std::uint8_t {
     session,
     sample,
@@ -228,7 +228,7 @@ public:
     /// Holds back (or lets flow again) the body of an answer: back-pressure for downloads.
     virtual void pause(Call call, bool on) noexcept = 0;
     /// Lets no later request use the connection that this call is on; for an answer that shows
-    /// the connection to be bad (R-RETRY-75). Where there are no connections it does nothing.
+    /// the connection to be bad. Where there are no connections it does nothing.
     virtual void discard(Call /*call*/) noexcept {}
     /// Takes no new requests and lets those under way finish until `deadline`; then the rest
     /// fails with `FailureKind::closed`.

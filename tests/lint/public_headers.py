@@ -1,4 +1,5 @@
-"""Each public header compiles alone, without a warning, and brings in no third-party header.
+"""Each public header compiles alone, without a warning, brings in no third-party header, and cites no id of
+the specification, which users do not have.
 
     public_headers.py COMPILER VERSION_DIR ROOT               check the headers of the tree at ROOT
     public_headers.py COMPILER VERSION_DIR ROOT --self-test   plant bad headers; each has to be found
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+CITED = re.compile(r"\b(?:R-[A-Z]+|C)-\d{2}\b")
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion",
             "-Wnon-virtual-dtor", "-Woverloaded-virtual", "-Werror"]
 
@@ -48,6 +50,9 @@ def check(compiler, headers, include_dirs):
             message, read = compile_alone(compiler, text, include_dirs, folder, f"header{index}")
             if message:
                 return [f"{header} does not compile alone:\n{message}"]
+            found = next(Path(one) / header for one in include_dirs if (Path(one) / header).is_file())
+            if cited := CITED.search(found.read_text(encoding="utf-8")):
+                return [f"{header} cites {cited.group()}"]
             ours = tuple(f"{os.path.realpath(one)}/tinkxx/" for one in include_dirs)
             source = os.path.realpath(f"{folder}/header{index}.cpp")
             strange = sorted(file for file in read - standard - {source} if not file.startswith(ours))
@@ -73,6 +78,7 @@ PLANTED = {
     "incomplete.hpp": ("#pragma once\ninline std::string word() { return {}; }\n", "not compile alone"),
     "unguarded.hpp": ("struct Once {};\n", "not compile alone"),
     "warns.hpp": ("#pragma once\ninline int narrow(long x) { return x; }\n", "not compile alone"),
+    "cites.hpp": ("#pragma once\n// As R-CONF-50 wants.\n", "cites"),
     "good.hpp": ("#pragma once\n#include <string>\n#include <thread>\n", ""),
 }
 
