@@ -28,10 +28,6 @@ MOST = 16
 FULLER = {
     "include/tinkxx": "users name what they include, and there is no folder in between",
     "cli/commands": "one file for each command",
-    "src/text/jinja": "one file for each part of the language",
-    "src/text/tokenizer": "one file for each part of a tokenizer.json",
-    "src/text/render": "one file for each family of models",
-    "src/text/files": "one file for each place where tokenizers are found",
 }
 
 CODE = re.compile(r"`([^`]+)`")

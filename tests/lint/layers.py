@@ -34,13 +34,17 @@ BELOW = {
 }
 
 # The folders of a layer, and of the program: each may include those before it. TOP is the files that stand in
-# none. What is missing here has no folders.
+# none. A layer that is missing here has no folders; a folder that is missing has none with an order.
 TOP = "."
 FOLDERS = {
     "base": ["common", "loop", "runtime"],
     "net": ["address", "stream", "tls", "dial", "http", "transport"],
     "wire": ["json", "values", "sampling", "training", "session", "rest", "server"],
-    "text": ["errors", "unicode", "regex", "tokenizer", "jinja", "chat", "render", "files"],
+    "text": ["errors", "unicode", "python", "regex", "tokenizer", "jinja", "chat", "render", "files"],
+    "text/tokenizer": ["vocabulary", "models", "steps", "load", "run"],
+    "text/jinja": ["values", "program", "convert", "syntax", "operators", "methods", "filters", "run"],
+    "text/render": ["common", "parse", "core", "families"],
+    "text/files": ["disk", "hub", "places"],
     "service": ["common", "text", "http", "limits", "retry", "breaker", "telemetry", "auth", "requests", "session",
                 "results", "core", "sampling", "calls", "rest", "passes", "training", "recovery"],
     "client": ["options", TOP],
@@ -119,15 +123,19 @@ def wrong_folder(path, name, root):
         parts = parts[1:]
     else:
         target = parts[:1] + target  # a program names its files as from its own folder
-    layer = parts[0]
-    own = parts[1] if len(parts) > 2 else TOP
-    other = target[1] if len(target) > 2 else TOP
-    order = FOLDERS.get(layer, [TOP])
-    for folder in (own, other):
-        if folder not in order:
-            return f"{'no folder' if folder == TOP else folder} below {layer} is not known to layers.py"
-    if order.index(other) > order.index(own):
-        return f"{layer}/{own} must not include {name}: {other} stands above it"
+    for depth in range(1, min(len(parts), len(target))):
+        above = "/".join(parts[:depth])
+        order = FOLDERS.get(above, [TOP] if depth == 1 else None)
+        if order is None:
+            return None
+        own, other = (names[depth] if len(names) > depth + 1 else TOP for names in (parts, target))
+        for folder in (own, other):
+            if folder not in order:
+                return f"{'no folder' if folder == TOP else folder} below {above} is not known to layers.py"
+        if order.index(other) > order.index(own):
+            return f"{above}/{own} must not include {name}: {other} stands above it"
+        if own != other or own == TOP:
+            return None
     return None
 
 
@@ -199,7 +207,9 @@ PLANTED = [
     ("src/wire/json/planted.cpp", '#include "wire/values/tensor.hpp"'),
     ("src/wire/values/planted.cpp", '#include "wire/server/requests.hpp"'),
     ("src/wire/planted.cpp", '#include "wire/json/json.hpp"'),
-    ("src/text/unicode/planted.cpp", '#include "text/tokenizer/model.hpp"'),
+    ("src/text/unicode/planted.cpp", '#include "text/tokenizer/models/model.hpp"'),
+    ("src/text/jinja/values/planted.cpp", '#include "text/jinja/program/machine.hpp"'),
+    ("src/text/jinja/planted.cpp", '#include "text/jinja/program/machine.hpp"'),
     ("src/text/tokenizer/planted.cpp", '#include "net/address/url.hpp"'),
     ("src/math/planted.cpp", '#include "service/http/planted.hpp"'),
     ("src/testing/planted.cpp", '#include "net/address/url.hpp"'),

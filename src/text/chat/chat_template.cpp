@@ -1,12 +1,12 @@
 #include <tinkxx/text/chat_template.hpp>
 
-#include "text/jinja/failure.hpp"
-#include "text/jinja/json_text.hpp"
-#include "text/jinja/machine.hpp"
-#include "text/jinja/parser.hpp"
-#include "text/jinja/program.hpp"
-#include "text/jinja/resolver.hpp"
-#include "text/jinja/utf8.hpp"
+#include "text/jinja/convert/json_text.hpp"
+#include "text/jinja/program/machine.hpp"
+#include "text/jinja/program/program.hpp"
+#include "text/jinja/syntax/parser.hpp"
+#include "text/jinja/syntax/resolver.hpp"
+#include "text/jinja/values/failure.hpp"
+#include "text/unicode/utf8.hpp"
 
 #include <tinkxx/error.hpp>
 
@@ -89,7 +89,7 @@ Value read_list(jinja::Arena& arena, std::string_view json, std::string_view wha
 void set_variables(jinja::Machine& machine, jinja::Arena& arena, ChatInput const& input,
                    bool alias_reasoning) {
     for (auto const& [name, token] : input.special_tokens) {
-        if (jinja::find_invalid_utf8(token) != std::string_view::npos) {
+        if (find_invalid_utf8(token) != token.size()) {
             throw Failure{Failure::Kind::input, name + " is not valid UTF-8"};
         }
         machine.set(name, jinja::string_value(token));
@@ -125,7 +125,7 @@ ChatTemplate ChatTemplate::from_source(std::string_view source,
                               " bytes, more than max_source_bytes (" +
                               std::to_string(options.max_source_bytes) + ")");
         }
-        if (auto const bad = jinja::find_invalid_utf8(source); bad != std::string_view::npos) {
+        if (auto const bad = find_invalid_utf8(source); bad != source.size()) {
             throw Failure{Failure::Kind::syntax,
                           "the source is not valid UTF-8 (at byte " + std::to_string(bad) + ")"};
         }

@@ -20,6 +20,17 @@ namespace tinkxx::text {
         .raise();
 }
 
+/// As above, "OPERATION: WHY".
+[[noreturn]] inline void refuse(std::string_view operation, std::string field, std::string value,
+                                std::string const& why) {
+    Error{{.kind = ErrorKind::validation,
+           .message = std::string{operation} + ": " + why,
+           .category = ErrorCategory::user,
+           .field = std::move(field),
+           .value = std::move(value)}}
+        .raise();
+}
+
 /// As above, for a `tokenizer.json`: "tokenizer.json: FIELD WHAT".
 [[noreturn]] inline void refuse_file(std::string field, std::string_view what,
                                      std::string value = {}) {

@@ -1,5 +1,6 @@
 #include "text/unicode/utf8.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tinkxx::text {
@@ -24,7 +25,31 @@ constexpr SecondByte second_byte(unsigned char lead) noexcept {
     return {.low = 0, .high = 0, .length = 0};
 }
 
+constexpr std::uint64_t high_bits = 0x8080808080808080U;
+
 }  // namespace
+
+bool is_ascii(std::string_view text) noexcept {
+    std::size_t at = 0;
+    for (; text.size() - at >= sizeof(std::uint64_t); at += sizeof(std::uint64_t)) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, text.data() + at, sizeof word);
+        if ((word & high_bits) != 0) return false;
+    }
+    return std::ranges::all_of(text.substr(at),
+                               [](char byte) { return static_cast<unsigned char>(byte) < 0x80U; });
+}
+
+std::size_t count_characters(std::string_view text) noexcept {
+    auto const continuing = std::ranges::count_if(text, continues_character);
+    return text.size() - static_cast<std::size_t>(continuing);
+}
+
+std::size_t offset_of_character(std::string_view text, std::size_t index) noexcept {
+    std::size_t at = 0;
+    for (; index > 0 && at < text.size(); --index) at += character_size(text[at]);
+    return at;
+}
 
 Utf8Step utf8_step(std::string_view text) noexcept {
     using Kind = Utf8Step::Kind;
@@ -47,7 +72,7 @@ std::size_t find_invalid_utf8(std::string_view text) noexcept {
         if (i + 16 <= text.size()) {
             std::uint64_t words[2];
             std::memcpy(words, text.data() + i, sizeof words);
-            if (((words[0] | words[1]) & 0x8080808080808080U) == 0) {
+            if (((words[0] | words[1]) & high_bits) == 0) {
                 i += 16;
                 continue;
             }

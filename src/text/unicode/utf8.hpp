@@ -54,6 +54,40 @@ inline constexpr std::string_view replacement_character = "\xef\xbf\xbd";
     return next_character(p);
 }
 
+/// Whether a byte of valid UTF-8 is within a character, not its first.
+[[nodiscard]] constexpr bool continues_character(char byte) noexcept {
+    return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
+}
+
+/// The number of bytes of the character that begins with `first`, in valid UTF-8.
+[[nodiscard]] constexpr std::size_t character_size(char first) noexcept {
+    return utf8_length(static_cast<unsigned char>(first));
+}
+
+/// The character at `at`, in valid UTF-8; `at` goes behind it.
+[[nodiscard]] inline char32_t next_character(std::string_view text, std::size_t& at) noexcept {
+    char const* p = text.data() + at;
+    auto const code = next_character(p);
+    at = static_cast<std::size_t>(p - text.data());
+    return code;
+}
+
+/// Where the character begins that ends before `at`, which must not be 0; in valid UTF-8.
+[[nodiscard]] inline std::size_t previous_character(std::string_view text,
+                                                    std::size_t at) noexcept {
+    do --at;
+    while (at > 0 && continues_character(text[at]));
+    return at;
+}
+
+[[nodiscard]] bool is_ascii(std::string_view text) noexcept;
+
+/// How many characters valid UTF-8 has; Python's `len`.
+[[nodiscard]] std::size_t count_characters(std::string_view text) noexcept;
+
+/// Where that character begins, in valid UTF-8; the end of the text if it has fewer.
+[[nodiscard]] std::size_t offset_of_character(std::string_view text, std::size_t index) noexcept;
+
 inline void append_utf8(std::string& text, char32_t c) {
     auto const put = [&text](char32_t byte) { text += static_cast<char>(byte); };
     if (c < 0x80) {

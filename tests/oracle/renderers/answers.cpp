@@ -2,7 +2,7 @@
 
 #include <tinkxx/error.hpp>
 
-#include "text/render/json.hpp"
+#include "text/render/common/json.hpp"
 
 #include <functional>
 #include <utility>
