@@ -92,12 +92,8 @@ std::size_t BpeModel::limit() const noexcept {
 
 void BpeModel::encode(std::string_view word, Scratch& scratch, std::vector<Token>& out) const {
     if (word.size() > WordCache::longest) return encode_new(word, scratch, out);
-    auto const key = WordCache::key_of(word);
-    auto const place = WordCache::place_of(key);
-    if (scratch.words.get(key, place, out)) return;
-    auto const before = out.size();
-    encode_new(word, scratch, out);
-    scratch.words.put(key, place, std::span{out}.subspan(before));
+    add_cached(scratch.words, WordCache::key_of(word), out,
+               [&] { encode_new(word, scratch, out); });
 }
 
 void BpeModel::encode_new(std::string_view word, Scratch& scratch, std::vector<Token>& out) const {
@@ -122,11 +118,7 @@ void BpeModel::encode_part(std::string_view part, Scratch& scratch, std::vector<
     constexpr std::uint64_t part_mark = 0x40;
     auto key = WordCache::key_of(part);
     if (options_.ignore_merges) key.size |= part_mark;
-    auto const place = WordCache::place_of(key);
-    if (scratch.words.get(key, place, out)) return;
-    auto const before = out.size();
-    merge_part(part, scratch, out);
-    scratch.words.put(key, place, std::span{out}.subspan(before));
+    add_cached(scratch.words, key, out, [&] { merge_part(part, scratch, out); });
 }
 
 void BpeModel::merge_part(std::string_view part, Scratch& scratch, std::vector<Token>& out) const {

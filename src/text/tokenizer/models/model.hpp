@@ -52,4 +52,10 @@ public:
     }
 };
 
+/// A model that finds tokens only together with their places.
+class SpanModel : public Model {
+public:
+    void encode(std::string_view word, Scratch& scratch, std::vector<Token>& out) const override;
+};
+
 }  // namespace tinkxx::text

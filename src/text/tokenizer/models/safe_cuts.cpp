@@ -7,10 +7,6 @@
 namespace tinkxx::text {
 namespace {
 
-constexpr bool is_inner_byte(char c) noexcept {
-    return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
-}
-
 constexpr std::uint64_t pair_key(char32_t left, char32_t right) noexcept {
     return static_cast<std::uint64_t>(left) << 32U | right;
 }
@@ -37,15 +33,15 @@ SafeCuts::SafeCuts(Vocabulary const& vocabulary, std::vector<std::uint32_t> cons
 
 void SafeCuts::add_token(std::string_view text) {
     for (std::size_t i = 1; i < text.size(); ++i) {
-        if (!is_inner_byte(text[i])) add_border(text, i);
+        if (!continues_character(text[i])) add_border(text, i);
     }
 }
 
 void SafeCuts::add_border(std::string_view text, std::size_t at) {
     auto begin = at - 1;
-    while (begin > 0 && is_inner_byte(text[begin])) --begin;
+    while (begin > 0 && continues_character(text[begin])) --begin;
     // A token may begin or end within a character.
-    auto const whole_left = !is_inner_byte(text[begin]) &&
+    auto const whole_left = !continues_character(text[begin]) &&
                             begin + utf8_length(static_cast<unsigned char>(text[begin])) == at;
     auto const whole_right = at + utf8_length(static_cast<unsigned char>(text[at])) <= text.size();
     auto const character_at = [text](std::size_t place) {

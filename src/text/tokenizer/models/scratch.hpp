@@ -89,6 +89,18 @@ private:
     std::vector<Entry> entries_ = std::vector<Entry>(std::size_t{1} << bits);
 };
 
+/// Adds the tokens of a word of at most `WordCache::longest` bytes: those that are remembered, else
+/// those that `make` adds to `out`.
+template <class Make>
+void add_cached(WordCache& words, WordCache::Key const& key, std::vector<Token>& out,
+                Make const& make) {
+    auto const place = WordCache::place_of(key);
+    if (words.get(key, place, out)) return;
+    auto const before = out.size();
+    make();
+    words.put(key, place, std::span{out}.subspan(before));
+}
+
 /// A pair of symbols that may be merged.
 struct MergeStep {
     std::uint32_t rank{};

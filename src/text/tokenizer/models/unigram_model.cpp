@@ -133,20 +133,4 @@ void UnigramModel::encode_spans(std::string_view word, Scratch& scratch,
     }
 }
 
-void UnigramModel::encode(std::string_view word, Scratch& scratch, std::vector<Token>& out) const {
-    auto const cached = word.size() <= WordCache::longest;
-    WordCache::Key key{};
-    std::size_t place = 0;
-    if (cached) {
-        key = WordCache::key_of(word);
-        place = WordCache::place_of(key);
-        if (scratch.words.get(key, place, out)) return;
-    }
-    auto const before = out.size();
-    scratch.spans.clear();
-    encode_spans(word, scratch, scratch.spans);
-    for (auto const& span : scratch.spans) out.push_back(span.id);
-    if (cached) scratch.words.put(key, place, std::span{out}.subspan(before));
-}
-
 }  // namespace tinkxx::text

@@ -12,7 +12,7 @@
 namespace tinkxx::text {
 
 /// Unigram: the tokens whose scores have the highest sum.
-class UnigramModel final : public Model {
+class UnigramModel final : public SpanModel {
 public:
     struct Piece {
         std::string text{};
@@ -21,7 +21,6 @@ public:
     /// `unknown` may be `no_token`.
     UnigramModel(std::vector<Piece> pieces, std::uint32_t unknown, bool byte_fallback);
 
-    void encode(std::string_view word, Scratch& scratch, std::vector<Token>& out) const override;
     void encode_spans(std::string_view word, Scratch& scratch,
                       std::vector<TokenSpan>& out) const override;
     [[nodiscard]] std::uint32_t find(std::string_view text) const override;

@@ -1,27 +1,9 @@
 #include "text/tokenizer/models/word_models.hpp"
 
 #include "text/errors/refuse.hpp"
-#include "text/tokenizer/models/scratch.hpp"
-
-#include <algorithm>
+#include "text/unicode/utf8.hpp"
 
 namespace tinkxx::text {
-
-void WordModel::encode(std::string_view word, Scratch& scratch, std::vector<Token>& out) const {
-    auto const cached = word.size() <= WordCache::longest;
-    WordCache::Key key{};
-    std::size_t place = 0;
-    if (cached) {
-        key = WordCache::key_of(word);
-        place = WordCache::place_of(key);
-        if (scratch.words.get(key, place, out)) return;
-    }
-    auto const before = out.size();
-    scratch.spans.clear();
-    encode_spans(word, scratch, scratch.spans);
-    for (auto const& span : scratch.spans) out.push_back(span.id);
-    if (cached) scratch.words.put(key, place, std::span{out}.subspan(before));
-}
 
 std::uint32_t WordModel::find(std::string_view text) const { return vocabulary_.find(text); }
 
@@ -66,8 +48,7 @@ WordPieceModel::WordPieceModel(Vocabulary vocabulary, std::string const& unknown
 void WordPieceModel::encode_spans(std::string_view word, Scratch& /*scratch*/,
                                   std::vector<TokenSpan>& out) const {
     auto const before = out.size();
-    auto const characters = static_cast<std::size_t>(std::ranges::count_if(
-        word, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+    auto const characters = count_characters(word);
     std::size_t at = 0;
     while (at < word.size() && characters <= longest_word_) {
         auto node = at == 0 ? ByteTrie::root : continued_;

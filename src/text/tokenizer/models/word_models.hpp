@@ -10,12 +10,11 @@
 namespace tinkxx::text {
 
 /// What WordPiece and WordLevel share: a vocabulary with a token for what is not in it.
-class WordModel : public Model {
+class WordModel : public SpanModel {
 public:
     WordModel(Vocabulary vocabulary, std::string const& unknown)
         : vocabulary_{std::move(vocabulary)}, unknown_{vocabulary_.find(unknown)} {}
 
-    void encode(std::string_view word, Scratch& scratch, std::vector<Token>& out) const override;
     [[nodiscard]] std::uint32_t find(std::string_view text) const override;
     [[nodiscard]] std::optional<std::string> text(std::uint32_t id) const override;
     [[nodiscard]] std::size_t size() const noexcept override { return vocabulary_.size(); }
