@@ -83,7 +83,9 @@ Pattern::Pattern(std::string_view regex, Dialect dialect, std::string const& fie
     auto const text = translated(regex, dialect);
     int error = 0;
     PCRE2_SIZE place = 0;
-    auto const flags = PCRE2_UTF | PCRE2_UCP | (dialect == Dialect::ruby ? PCRE2_MULTILINE : 0U);
+    // `\C` would cut characters into bytes.
+    auto const flags = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C |
+                       (dialect == Dialect::ruby ? PCRE2_MULTILINE : 0U);
     code_->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()),  // NOLINT
                                     text.size(), flags, &error, &place, nullptr));
     if (code_->code == nullptr) {

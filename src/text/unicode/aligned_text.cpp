@@ -40,6 +40,7 @@ int byte_of_character(char32_t c) noexcept {
 
 void AlignedText::assign(std::string_view text, std::size_t shift, bool tracked) {
     text_.assign(text);
+    limit_ = longest_result(text.size());
     ranges_.clear();
     tracked_ = tracked;
     if (!tracked) return;
@@ -56,7 +57,12 @@ void AlignedText::clear() noexcept {
     ranges_.clear();
 }
 
+void AlignedText::check_size(std::size_t size) const {
+    if (size > limit_) refuse_growth("encode", "normalizer", limit_);
+}
+
 void AlignedText::transform(std::span<Change const> changes, std::size_t removed) {
+    check_size(changes.size());
     std::string result;
     result.reserve(text_.size());
     if (!tracked_) {
@@ -90,12 +96,14 @@ void AlignedText::transform(std::span<Change const> changes, std::size_t removed
 
 void AlignedText::prepend(std::string_view text) {
     if (text_.empty()) return;
+    check_size(text_.size() + text.size());
     text_.insert(0, text);
     if (tracked_) ranges_.insert(ranges_.begin(), text.size(), TextRange{ranges_.front()});
 }
 
 void AlignedText::replace(std::span<TextRange const> matches, std::string_view content) {
     if (matches.empty()) return;
+    check_size(matches.size() * content.size());
     std::string result;
     std::vector<TextRange> ranges;
     std::size_t done = 0;
@@ -120,6 +128,7 @@ void AlignedText::replace(std::span<TextRange const> matches, std::string_view c
 }
 
 void AlignedText::map_bytes() {
+    check_size(text_.size());
     std::string result;
     std::vector<TextRange> ranges;
     for (std::size_t i = 0; i < text_.size(); ++i) {
@@ -131,6 +140,8 @@ void AlignedText::map_bytes() {
 }
 
 void AlignedText::append(AlignedText const& other, std::size_t begin, std::size_t end) {
+    limit_ = std::max(limit_, other.limit_);
+    check_size(text_.size() + (end - begin));
     text_.append(other.text_, begin, end - begin);
     tracked_ = other.tracked_;
     if (!tracked_) return;

@@ -2,6 +2,8 @@
 
 #include <tinkxx/text/tokenizer.hpp>
 
+#include "text/errors/growth.hpp"
+
 #include <cstddef>
 #include <span>
 #include <string>
@@ -22,6 +24,8 @@ struct Change {
 ///
 /// The ranges are kept only if somebody asks for offsets. How they follow a change is part of what
 /// a `tokenizer.json` means: offsets have to be those of Hugging Face's `tokenizers`.
+///
+/// Changes throw `ValidationError` once the text is much longer than what was assigned.
 class AlignedText {
 public:
     AlignedText() = default;
@@ -47,9 +51,12 @@ public:
     void append(AlignedText const& other, std::size_t begin, std::size_t end);
 
 private:
+    void check_size(std::size_t size) const;
+
     std::string text_;
     std::vector<TextRange> ranges_;
     bool tracked_{false};
+    std::size_t limit_{longest_result(0)};
 };
 
 /// The range of the original text that a range of the changed one stands for.

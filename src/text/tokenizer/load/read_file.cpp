@@ -1,3 +1,4 @@
+#include "text/errors/growth.hpp"
 #include "text/errors/refuse.hpp"
 #include "text/tokenizer/load/json_reader.hpp"
 #include "text/tokenizer/load/parts.hpp"
@@ -144,6 +145,8 @@ AddedTokens make_added_tokens(std::vector<AddedToken> tokens, Model const& model
         known.emplace(token.text, entries.size());
         entries.push_back({.token = std::move(token)});
     }
+    std::size_t given = 0;
+    std::size_t made = 0;
     for (auto& entry : entries) {
         entry.normalized = entry.token.text;
         if (!entry.token.normalized || normalizers.empty()) continue;
@@ -151,6 +154,11 @@ AddedTokens make_added_tokens(std::vector<AddedToken> tokens, Model const& model
         text.assign(entry.token.text, 0, false);
         for (auto const& normalizer : normalizers) normalizer->apply(text);
         entry.normalized = text.text();
+        given += entry.token.text.size();
+        made += entry.normalized.size();
+        if (auto const limit = longest_result(given); made > limit) {
+            refuse_growth("tokenizer.json", "normalizer", limit);
+        }
     }
     std::ranges::sort(entries, {}, [](AddedTokens::Entry const& entry) { return entry.token.id; });
     return AddedTokens{std::move(entries)};

@@ -1,5 +1,6 @@
 #include <tinkxx/text/tokenizer.hpp>
 
+#include "text/errors/growth.hpp"
 #include "text/tokenizer/run/text_tokenizer_impl.hpp"
 #include "text/tokenizer/steps/decoders.hpp"
 #include "text/unicode/utf8.hpp"
@@ -30,6 +31,7 @@ public:
         }
         auto text = tokenizer_->decoded_text(token, options_.skip_special);
         if (!text) return;
+        taken_ += text->size();
         std::vector<std::string> texts;
         texts.push_back(std::move(*text));
         pass(std::move(texts), 0, out);
@@ -53,6 +55,8 @@ private:
 
     void start() {
         stages_.clear();
+        taken_ = 0;
+        made_.assign(tokenizer_->parts().decoders.size(), 0);
         for (auto const& decoder : tokenizer_->parts().decoders)
             stages_.push_back(decoder->start());
     }
@@ -63,6 +67,10 @@ private:
             std::vector<std::string> next;
             for (auto const& text : texts) stages_[stage]->push(text, next);
             texts = std::move(next);
+            for (auto const& text : texts) made_[stage] += text.size();
+            if (auto const limit = longest_result(taken_); made_[stage] > limit) {
+                refuse_growth("decode", "decoder", limit);
+            }
         }
         for (auto const& text : texts) out += text;
     }
@@ -70,6 +78,8 @@ private:
     std::shared_ptr<TextTokenizer::Impl const> tokenizer_;
     DecodeOptions options_;
     std::vector<std::unique_ptr<DecodeStage>> stages_;
+    std::size_t taken_{0};           // bytes of the tokens so far
+    std::vector<std::size_t> made_;  // bytes that each stage has made of them
     Utf8Collector collector_;
     std::string bytes_;
 };

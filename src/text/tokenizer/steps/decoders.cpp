@@ -1,5 +1,6 @@
 #include "text/tokenizer/steps/decoders.hpp"
 
+#include "text/errors/growth.hpp"
 #include "text/unicode/aligned_text.hpp"
 #include "text/unicode/utf8.hpp"
 
@@ -273,6 +274,10 @@ std::unique_ptr<DecodeStage> ReplaceDecoder::start() const {
     return std::make_unique<MapStage>([this](std::string_view token, bool) {
         std::vector<Piece> matches;
         pattern_.find_all(token, matches);
+        if (auto const limit = longest_result(token.size());
+            matches.size() * content_.size() > limit) {
+            refuse_growth("decode", "decoder", limit);
+        }
         std::string text;
         std::size_t done = 0;
         for (auto const& match : matches) {

@@ -126,6 +126,73 @@ TEST(HostilePattern, GivesUpWhenItExplodes) {
     }
 }
 
+TEST(HostilePattern, MayNotCutCharacters) {
+    expect_refused(with_pattern(R"(\\C)"), "pre_tokenizer.pattern.Regex",
+                   "not a regular expression");
+}
+
+std::string repeated(std::string_view key, std::string_view step) {
+    std::string list;
+    for (int i = 0; i < 40; ++i) {
+        list += i == 0 ? "" : ",";
+        list += step;
+    }
+    return R"({"type":"Sequence",")" + std::string{key} + R"(":[)" + list + "]}";
+}
+
+std::string with_section(std::string_view name, std::string const& section) {
+    return R"({")" + std::string{name} + R"(":)" + section +
+           R"(,"model":{"type":"WordLevel","vocab":{"a":0},"unk_token":"a"}})";
+}
+
+constexpr std::string_view doubling =
+    R"({"type":"Replace","pattern":{"String":"a"},"content":"aa"})";
+
+void expect_growth_refused(std::string const& json, std::string_view text) {
+    auto const tokenizer = TextTokenizer::from_json(json);
+    EXPECT_THROW((void)tokenizer.encode(text), ValidationError);
+    EXPECT_THROW((void)tokenizer.count(text), ValidationError);
+    EXPECT_THROW((void)tokenizer.encode_with_offsets(text), ValidationError);
+}
+
+TEST(HostileSteps, MayNotDoubleATextAgainAndAgain) {
+    expect_growth_refused(with_section("normalizer", repeated("normalizers", doubling)), "a");
+    expect_growth_refused(
+        with_section("normalizer", repeated("normalizers", R"({"type":"ByteLevel"})")), "é");
+    expect_growth_refused(
+        with_section(
+            "pre_tokenizer",
+            repeated(
+                "pretokenizers",
+                R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false})")),
+        "é");
+    auto const tokenizer =
+        TextTokenizer::from_json(with_section("decoder", repeated("decoders", doubling)));
+    EXPECT_THROW((void)tokenizer.decode(std::vector<Token>{0}), ValidationError);
+    auto decoder = tokenizer.stream_decoder();
+    EXPECT_THROW((void)decoder.push(0), ValidationError);
+}
+
+TEST(HostileSteps, MayNotInsertMuchAtOnce) {
+    std::string const much(100'000, 'x');
+    auto const replace =
+        R"({"type":"Replace","pattern":{"String":"a"},"content":")" + much + R"("})";
+    expect_growth_refused(with_section("normalizer", replace), "a");
+    expect_growth_refused(
+        with_section("normalizer", R"({"type":"Prepend","prepend":")" + much + R"("})"), "a");
+    auto const tokenizer = TextTokenizer::from_json(with_section("decoder", replace));
+    EXPECT_THROW((void)tokenizer.decode(std::vector<Token>{0}), ValidationError);
+}
+
+TEST(HostileSteps, LeaveRoomForWhatTokenizersDo) {
+    // U+FDFA is 3 bytes and becomes 33; 2,000 of them are more than the least that is allowed.
+    std::string text;
+    for (int i = 0; i < 2000; ++i) text += "\xef\xb7\xba";
+    auto const tokenizer =
+        TextTokenizer::from_json(with_section("normalizer", R"({"type":"NFKC"})"));
+    EXPECT_EQ(tokenizer.encode(text).size(), 1U);
+}
+
 TEST(HostileText, IsAnErrorWithoutAnUnknownToken) {
     auto const tokenizer = TextTokenizer::from_json(
         with_model(R"({"type":"WordLevel","unk_token":"u","vocab":{"a":0}})"));
