@@ -347,11 +347,6 @@ struct ConversationDatumOptions {
 /// A datum for `cross_entropy` from an example: inputs, targets and weights.
 [[nodiscard]] Datum to_datum(RenderedExample const& example,
                              ConversationDatumOptions const& options = ConversationDatumOptions());
-/// A datum for `cross_entropy` from a conversation, in one call.
-[[nodiscard]] Datum conversation_to_datum(
-    Renderer const& renderer, std::span<Message const> messages,
-    ConversationDatumOptions const& options = ConversationDatumOptions());
-
 struct ExampleTextOptions {
     /// With colours of a terminal: green counts in the loss, yellow does not, red has a negative
     /// weight. Else what counts stands in 【these brackets】, and what has a negative weight in
@@ -372,3 +367,12 @@ struct ExampleTextOptions {
                                      ExampleTextOptions const& options = ExampleTextOptions());
 
 }  // namespace tinkxx::text
+
+namespace tinkxx::data {
+
+/// A datum for `cross_entropy` from a conversation, in one call.
+[[nodiscard]] Datum from_conversation(
+    text::Renderer const& renderer, std::span<text::Message const> messages,
+    text::ConversationDatumOptions const& options = text::ConversationDatumOptions());
+
+}  // namespace tinkxx::data

@@ -141,11 +141,6 @@ Datum to_datum(RenderedExample const& example, ConversationDatumOptions const& o
     return out;
 }
 
-Datum conversation_to_datum(Renderer const& renderer, std::span<Message const> messages,
-                            ConversationDatumOptions const& options) {
-    return to_datum(renderer.build_supervised_example(messages, options.train_on_what), options);
-}
-
 std::string show_example(RenderedExample const& example, RenderTokenizer const& tokenizer,
                          ExampleTextOptions const& options) {
     check_lengths("show_example", example);
@@ -177,3 +172,12 @@ std::string show_datum(Datum const& datum, RenderTokenizer const& tokenizer,
 }
 
 }  // namespace tinkxx::text
+
+namespace tinkxx::data {
+
+Datum from_conversation(text::Renderer const& renderer, std::span<text::Message const> messages,
+                        text::ConversationDatumOptions const& options) {
+    return to_datum(renderer.build_supervised_example(messages, options.train_on_what), options);
+}
+
+}  // namespace tinkxx::data

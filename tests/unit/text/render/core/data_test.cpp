@@ -31,7 +31,7 @@ TEST(DatumOfAnExample, KeepsWeightsIfAskedAndCutsWhatIsTooLong) {
 TEST(DatumOfAConversation, IsThatOfItsExample) {
     auto const renderer = test::make_renderer("llama3");
     auto const messages = test::short_conversation();
-    EXPECT_EQ(conversation_to_datum(*renderer, messages),
+    EXPECT_EQ(data::from_conversation(*renderer, messages),
               to_datum(renderer->build_supervised_example(messages,
                                                           TrainOnWhat::all_assistant_messages)));
 }
@@ -39,8 +39,8 @@ TEST(DatumOfAConversation, IsThatOfItsExample) {
 TEST(ShownDatum, MarksWhatCountsInTheLoss) {
     auto const renderer = test::make_renderer("llama3");
     auto const datum =
-        conversation_to_datum(*renderer, test::short_conversation(),
-                              {.train_on_what = TrainOnWhat::last_assistant_message});
+        data::from_conversation(*renderer, test::short_conversation(),
+                                {.train_on_what = TrainOnWhat::last_assistant_message});
     auto const text = show_datum(datum, renderer->tokenizer());
     EXPECT_TRUE(text.ends_with("<|start_header_id|>assistant<|end_header_id|>\n\n【6<|eot_id|>】"))
         << text;
