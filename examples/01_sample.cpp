@@ -1,4 +1,4 @@
-// Asks a model for two short completions and prints their tokens: ./01_sample "Qwen/Qwen3-8B"
+// Asks a model to go on with a text, in two ways: ./01_sample "Qwen/Qwen3-8B"
 #include <tinkxx/tinkxx.hpp>
 
 #include <iostream>
@@ -6,11 +6,10 @@
 int main(int argc, char** argv) try {
     tinkxx::ServiceClient service;  // the key is in $TINKER_API_KEY
     auto sampler = service.create_sampling_client(argc > 1 ? argv[1] : "Qwen/Qwen3-8B");
-    auto prompt = tinkxx::ModelInput::from_tokens({9707, 11, 1879});
-    auto pending = sampler.sample(prompt, {.max_tokens = 16, .temperature = 0.7}, 2);
-    for (auto const& sequence : pending.get().sequences) {
-        for (auto token : sequence.tokens) std::cout << token << ' ';
-        std::cout << '\n';
+    auto pending = sampler.sample("The capital of France is", {.max_tokens = 16}, 2);
+    auto const response = pending.get();
+    for (std::size_t i = 0; i < response.sequences.size(); ++i) {
+        std::cout << response.text(i) << '\n';
     }
     service.close(tinkxx::CloseReason::success).get();
 } catch (tinkxx::Error const& e) {
