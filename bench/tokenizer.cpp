@@ -1,33 +1,63 @@
-// How fast texts become tokens, on one thread and on all.
+// How fast texts become tokens, on one thread and on all. `tokenizer` beside this file runs it, and
+// others on the same texts.
 //
-//     bench_tokenizer TOKENIZER_JSON TEXT_FILE...
+//     bench_tokenizer TOKENIZER_JSON SECONDS TEXT_FILE...
 //
-// Each file is cut at 4,000 characters, encoded again and again for about a second, and reported in
-// megabytes a second of the best round. `tokenizer` beside this file runs the peers on the same
-// texts.
+// Prints one JSON object. Each file is cut at 4,000 characters and encoded again and again for so
+// many seconds; megabytes a second of the best round.
 #include <tinkxx/error.hpp>
 #include <tinkxx/text/tokenizer.hpp>
+
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using WallClock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
+/// The CPU time of this process: what one thread takes, whatever else the machine does.
+struct CpuClock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<CpuClock>;
+    static constexpr bool is_steady = true;
+    static time_point now() {
+        timespec time{};
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+        return time_point{std::chrono::seconds{time.tv_sec} +
+                          std::chrono::nanoseconds{time.tv_nsec}};
+    }
+};
+
+using tinkxx::text::TextTokenizer;
+
+constexpr tinkxx::text::EncodeOptions plain{.add_special = false};
+
+template <class Clock>
+double seconds_since(std::chrono::time_point<Clock> start) {
     return std::chrono::duration<double>{Clock::now() - start}.count();
 }
 
 std::string read_file(char const* path) {
     std::ifstream file{path, std::ios::binary};
+    if (!file) {
+        std::cerr << "bench_tokenizer: " << path << " cannot be read\n";
+        std::exit(1);
+    }
     return {std::istreambuf_iterator<char>{file}, {}};
 }
 
@@ -46,58 +76,107 @@ std::vector<std::string_view> cut(std::string_view text, std::size_t characters)
     return parts;
 }
 
-/// The best of the rounds that fit into about a second.
-template <class Round>
-double megabytes_per_second(std::size_t bytes, Round round) {
-    double best = 0;
+/// The best of the rounds that fit into so many seconds.
+template <class Clock, class Round>
+double best_seconds(double seconds, Round round) {
+    double best = 1e9;
     auto const start = Clock::now();
     do {
         auto const begin = Clock::now();
         round();
-        best = std::max(best, static_cast<double>(bytes) / 1e6 / seconds_since(begin));
-    } while (seconds_since(start) < 1.0);
+        best = std::min(best, seconds_since(begin));
+    } while (seconds_since(start) < seconds);
     return best;
 }
 
-void measure(tinkxx::text::TextTokenizer const& tokenizer, char const* path) {
-    using tinkxx::text::EncodeOptions;
+/// What this process has in memory, in megabytes.
+double resident_megabytes() {
+    std::ifstream status{"/proc/self/status"};
+    for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("VmRSS:")) return std::strtod(line.c_str() + 6, nullptr) * 1024 / 1e6;
+    }
+    return 0;
+}
+
+/// FNV-1a of the ids, each as four bytes: equal for equal tokens.
+std::string checksum_of(std::span<tinkxx::Token const> tokens) {
+    std::uint64_t hash = 0xcbf29ce484222325U;
+    for (auto const token : tokens) {
+        for (unsigned shift = 0; shift < 32; shift += 8) {
+            hash ^= static_cast<std::uint64_t>(token) >> shift & 0xffU;
+            hash *= 0x100000001b3U;
+        }
+    }
+    return std::to_string(hash);
+}
+
+void print_load(char const* path, double seconds) {
+    auto const before = resident_megabytes();
+    auto const tokenizer = TextTokenizer::from_file(path);
+    auto const memory = resident_megabytes() - before;
+    auto const load =
+        best_seconds<CpuClock>(seconds, [&] { (void)TextTokenizer::from_file(path); });
+    std::cout << "\"load_ms\":" << load * 1e3 << ",\"memory_mb\":" << memory
+              << ",\"entries\":" << tokenizer.vocabulary_size();
+}
+
+void print_text(TextTokenizer const& tokenizer, char const* path, double seconds) {
     auto const text = read_file(path);
+    auto const megabytes = static_cast<double>(text.size()) / 1e6;
     auto const parts = cut(text, 4000);
     std::vector<tinkxx::Token> tokens;
-    auto const encode = megabytes_per_second(text.size(), [&] {
+    auto const all = [&] {
         tokens.clear();
-        for (auto const part : parts) tokenizer.encode_to(tokens, part, {.add_special = false});
+        for (auto const part : parts) tokenizer.encode_to(tokens, part, plain);
+    };
+    all();  // the peers had a first round, too
+    auto const encode = best_seconds<CpuClock>(seconds, all);
+    auto const count = best_seconds<CpuClock>(seconds, [&] {
+        for (auto const part : parts) (void)tokenizer.count(part, plain);
     });
-    std::size_t counted = 0;
-    auto const count = megabytes_per_second(text.size(), [&] {
-        counted = 0;
-        for (auto const part : parts) counted += tokenizer.count(part, {.add_special = false});
-    });
-    auto const batch = megabytes_per_second(text.size(), [&] {
-        (void)tokenizer.encode_batch(parts, EncodeOptions{.add_special = false});
-    });
-    auto const decode = megabytes_per_second(text.size(), [&] { (void)tokenizer.decode(tokens); });
-    std::cout << path << ": " << tokens.size() << " tokens (" << counted << "), encode " << encode
-              << " MB/s, count " << count << ", batch " << batch << ", decode " << decode << '\n';
+    auto const batch =
+        best_seconds<WallClock>(seconds, [&] { (void)tokenizer.encode_batch(parts, plain); });
+    auto const decode = best_seconds<CpuClock>(seconds, [&] { (void)tokenizer.decode(tokens); });
+    std::cout << "{\"text\":\"" << path << "\",\"megabytes\":" << megabytes
+              << ",\"tokens\":" << tokens.size() << ",\"ids\":\"" << checksum_of(tokens)
+              << "\",\"encode\":" << megabytes / encode << ",\"count\":" << megabytes / count
+              << ",\"batch\":" << megabytes / batch << ",\"decode\":" << megabytes / decode << '}';
+}
+
+/// Seconds for one word of so many megabytes; the word has no place where it could be cut. The
+/// first long word is apart: tables are made for it that later ones find there.
+void print_words(TextTokenizer const& tokenizer) {
+    std::string const first(1000, 'a');
+    std::cout << ",\"first_ms\":"
+              << best_seconds<CpuClock>(0, [&] { (void)tokenizer.encode(first, plain); }) * 1e3
+              << ",\"words\":{";
+    for (auto const megabytes : {1, 10}) {
+        std::string const word(static_cast<std::size_t>(megabytes) * 1'000'000, 'a');
+        auto const seconds =
+            best_seconds<CpuClock>(0, [&] { (void)tokenizer.encode(word, plain); });
+        std::cout << (megabytes == 1 ? "" : ",") << '"' << megabytes << "\":" << seconds;
+    }
+    std::cout << '}';
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-    if (argc < 2) {
-        std::cerr << "usage: bench_tokenizer TOKENIZER_JSON TEXT_FILE...\n";
+    if (argc < 4) {
+        std::cerr << "usage: bench_tokenizer TOKENIZER_JSON SECONDS TEXT_FILE...\n";
         return 2;
     }
-    auto const json = read_file(argv[1]);
-    auto load = 1e9;
-    for (int i = 0; i < 5; ++i) {
-        auto const start = Clock::now();
-        (void)tinkxx::text::TextTokenizer::from_json(json);
-        load = std::min(load, seconds_since(start));
+    auto const seconds = std::strtod(argv[2], nullptr);
+    std::cout << '{';
+    print_load(argv[1], seconds);
+    auto const tokenizer = TextTokenizer::from_file(argv[1]);
+    print_words(tokenizer);
+    std::cout << ",\"cores\":" << std::thread::hardware_concurrency() << ",\"texts\":[";
+    for (int i = 3; i < argc; ++i) {
+        if (i > 3) std::cout << ',';
+        print_text(tokenizer, argv[i], seconds);
     }
-    std::cout << "load " << load * 1e3 << " ms\n";
-    auto const tokenizer = tinkxx::text::TextTokenizer::from_json(json);
-    for (int i = 2; i < argc; ++i) measure(tokenizer, argv[i]);
+    std::cout << "]}\n";
 } catch (tinkxx::Error const& e) {
     std::cerr << e.what() << '\n';
     return 1;
