@@ -68,9 +68,11 @@ double scaled(double value, std::int64_t exponent) noexcept {
 }  // namespace
 
 void JsonReader::fail(std::string_view what) const {
-    refuse("tokenizer.json: " + std::string{what} + " at byte " + std::to_string(at_) +
+    auto const place = "byte " + std::to_string(at_);
+    refuse("tokenizer.json: " + std::string{what} + " at " + place +
+               (section_.empty() ? "" : " of " + std::string{section_}) +
                "; the file is damaged or of another kind",
-           "byte " + std::to_string(at_),
+           section_.empty() ? place : std::string{section_},
            std::string{text_.substr(std::min(at_, text_.size()), 16)});
 }
 

@@ -12,7 +12,10 @@ namespace tinkxx::text {
 /// Throws `ValidationError` with the place of the first thing that is wrong.
 class JsonReader {
 public:
-    explicit JsonReader(std::string_view json) : text_{json} {}
+    /// `section`, which has to outlive the reader, is the member of the file that `json` is; empty
+    /// for the whole file.
+    explicit JsonReader(std::string_view json, std::string_view section = {})
+        : text_{json}, section_{section} {}
 
     /// The first character of the next value; 0 at the end.
     [[nodiscard]] char peek();
@@ -65,6 +68,7 @@ private:
     void append_escape();
 
     std::string_view text_;
+    std::string_view section_;
     std::size_t at_{0};
     std::string buffer_;
     std::string key_;

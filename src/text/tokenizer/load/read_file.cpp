@@ -63,7 +63,7 @@ Sections find_sections(std::string_view json) {
 
 std::vector<AddedToken> read_added_tokens(std::string_view json) {
     std::vector<AddedToken> tokens;
-    JsonReader reader{json};
+    JsonReader reader{json, "added_tokens"};
     if (reader.peek() != '[') refuse_file("added_tokens", "has to be a list");
     reader.array([&] {
         AddedToken token{.normalized = true};

@@ -66,7 +66,7 @@ VocabularyRead read_vocabulary(std::string_view json, bool byte_level) {
     VocabularyRead read;
     // A token takes some thirty bytes of the file.
     read.vocabulary.reserve(json.size() / 24, json.size() / 3);
-    JsonReader reader{json};
+    JsonReader reader{json, "model.vocab"};
     std::string bytes;
     if (reader.peek() != '{') refuse_file("model.vocab", "has to be an object of tokens and ids");
     reader.object([&](std::string_view text) {
@@ -109,7 +109,7 @@ public:
 
     PairTable read(std::string_view json) {
         pairs_.reserve(json.size() / 22);
-        JsonReader reader{json};
+        JsonReader reader{json, "model.merges"};
         if (reader.peek() != '[') refuse_file("model.merges", "has to be a list of pairs");
         reader.array([&] {
             if (reader.peek() == '[') {
@@ -277,7 +277,7 @@ std::unique_ptr<Model const> read_bpe(ModelSection const& options, bool& byte_le
 
 std::unique_ptr<Model const> read_unigram(ModelSection const& options) {
     std::vector<UnigramModel::Piece> pieces;
-    JsonReader reader{options.vocabulary};
+    JsonReader reader{options.vocabulary, "model.vocab"};
     if (reader.peek() != '[') refuse_file("model.vocab", "has to be a list of tokens and scores");
     reader.array([&] {
         UnigramModel::Piece piece;

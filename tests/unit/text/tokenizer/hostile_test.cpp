@@ -68,6 +68,8 @@ TEST(HostileFile, IsToldWhatIsWrong) {
                    "twice");
     expect_refused(with_model(R"({"type":"BPE","vocab":{"a":4294967295},"merges":[]})"),
                    "model.vocab", "below 16777216");
+    expect_refused(with_model(R"({"type":"BPE","vocab":{"a":-1},"merges":[]})"), "model.vocab",
+                   "expected a number from 0 to 4294967295 at byte 5 of model.vocab");
     expect_refused(with_model(R"({"type":"BPE","vocab":{"a":0},"merges":["a b"]})"),
                    "model.merges[0]", "not in model.vocab");
     expect_refused(with_model(R"({"type":"BPE","vocab":{"a":0},"merges":["a a"]})"),
