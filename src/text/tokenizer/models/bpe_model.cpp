@@ -104,6 +104,7 @@ void BpeModel::encode_new(std::string_view word, Scratch& scratch, std::vector<T
         }
     }
     if (word.size() <= WordCache::longest || has_affixes_) return merge_part(word, scratch, out);
+    if (!tables_pay(word.size())) return merge_symbols(word, scratch, out);
     auto const& safe = cuts();
     while (!word.empty()) {
         auto const part = word.substr(0, safe.next(word));
@@ -128,7 +129,12 @@ void BpeModel::merge_part(std::string_view part, Scratch& scratch, std::vector<T
         if (fast != nullptr && fast->encode(part, scratch, out)) return;
         if (part.size() <= short_word) return encode_short(part, out);
     }
-    fill_symbols(part, scratch);
+    merge_symbols(part, scratch, out);
+}
+
+void BpeModel::merge_symbols(std::string_view word, Scratch& scratch,
+                             std::vector<Token>& out) const {
+    fill_symbols(word, scratch);
     merge(scratch);
     for (auto const id : scratch.ids) out.push_back(static_cast<Token>(id));
 }
@@ -298,6 +304,12 @@ void BpeModel::merge(Scratch& scratch) const {
     }
     ids.resize(kept);
     lengths.resize(kept);
+}
+
+bool BpeModel::tables_pay(std::size_t word_size) const noexcept {
+    constexpr std::size_t enough = std::size_t{128} << 10U;
+    if (long_bytes_.load(std::memory_order_relaxed) > enough) return true;
+    return long_bytes_.fetch_add(word_size, std::memory_order_relaxed) + word_size > enough;
 }
 
 BpeBacktracker const* BpeModel::backtracker() const {

@@ -4,6 +4,7 @@
 #include "text/tokenizer/vocabulary/pair_table.hpp"
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -56,10 +57,14 @@ private:
     /// The same, without the cache.
     void merge_part(std::string_view part, Scratch& scratch, std::vector<Token>& out) const;
     void encode_short(std::string_view word, std::vector<Token>& out) const;
+    /// Any word, without tables.
+    void merge_symbols(std::string_view word, Scratch& scratch, std::vector<Token>& out) const;
     void fill_symbols(std::string_view word, Scratch& scratch) const;
     void fill_characters(std::string_view word, Scratch& scratch) const;
     void merge(Scratch& scratch) const;
     [[nodiscard]] std::uint32_t symbol_of(std::string_view character, bool first, bool last) const;
+    /// Whether so many long words have come, with one more of that size, that tables pay.
+    [[nodiscard]] bool tables_pay(std::size_t word_size) const noexcept;
     [[nodiscard]] BpeBacktracker const* backtracker() const;
     [[nodiscard]] SafeCuts const& cuts() const;
 
@@ -73,7 +78,8 @@ private:
     bool has_all_bytes_{true};
     bool has_affixes_{false};
     std::size_t longest_token_{0};
-    // Made when first needed: short texts need it rarely, and it takes a while.
+    // Made once they pay: that takes as long as to merge some hundred kilobytes without them.
+    mutable std::atomic<std::size_t> long_bytes_{0};
     mutable std::once_flag backtracker_once_;
     mutable std::unique_ptr<BpeBacktracker const> backtracker_;
     mutable std::once_flag cuts_once_;
