@@ -28,13 +28,6 @@ struct SampleCall::Dispatched final : public detail::InBlocks,
         void on_completion(Completed completed) override { call_.completed(completed); }
         SampleCall& call_;
     };
-    /// What the service said about its queue.
-    struct Queue {
-        QueueState state{};
-        std::string reason{};
-
-        bool operator==(Queue const&) const = default;
-    };
 
     explicit Dispatched(SampleCall& owner) noexcept : call{owner} {}
 
@@ -81,7 +74,7 @@ struct SampleCall::Dispatched final : public detail::InBlocks,
     /// Since when no submit was accepted; `{}` if the last one was, or there was none.
     TimePoint stalled_since{};
     std::unique_ptr<std::vector<std::string> const> sequence_ids{};  ///< null if not told
-    std::unique_ptr<Queue const> queue{};                            ///< null if not told
+    std::unique_ptr<QueueStanding const> queue{};                    ///< null if not told
 };
 
 }  // namespace tinkxx::service

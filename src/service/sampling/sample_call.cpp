@@ -426,19 +426,15 @@ void SampleCall::poll(std::int64_t known_bytes) {
 void SampleCall::queue_reported(QueueState state, std::string const& reason) {
     QueueStateEvent told;
     told.state = state;
-    told.reason = sampler_->reason_for(state, reason);
+    told.reason = reason;
     told.request_id = dispatched_->request_id;
     told.request_type = "Sample";
     told.owner_id = sampler_->id();
-    auto now = std::make_unique<Dispatched::Queue const>(Dispatched::Queue{state, reason});
+    auto now = std::make_unique<QueueStanding const>(QueueStanding{state, reason});
     told.changed = !dispatched_->queue || *dispatched_->queue != *now;
     told.metadata = sampler_->metadata(order_.call().metadata);
     dispatched_->queue = std::move(now);
-    if (order_.call().queue_warnings) sampler_->warn_of_queue(state, reason);
-    for (auto const& handler : order_.call().on_queue_state) {
-        sampler_->call_back([handler, told] { handler(told); });
-    }
-    if (http().observed()) http().tell(&Observer::on_queue_state, std::move(told));
+    sampler_->reporter().tell(http(), order_.call(), std::move(told));
 }
 
 void SampleCall::retrieved(RetrievedResult result) {

@@ -243,16 +243,6 @@ CompletionPoll* Sampler::completions() {
     return completions_->works() ? completions_.get() : nullptr;
 }
 
-std::string Sampler::reason_for(QueueState state, std::string const& reason) const {
-    return reporter_.reason_for(state, reason);
-}
-
-void Sampler::warn_of_queue(QueueState state, std::string const& reason) {
-    if (auto line = reporter_.report(id_, state, reason, core_->scheduler().now())) {
-        core_->http().log(LogLevel::warning, *std::move(line));
-    }
-}
-
 void Sampler::cancel_on_server(std::string const& request_id) {
     core_->cancels().cancel(request_id);
 }
@@ -270,20 +260,6 @@ void Sampler::warn_unanswered(std::string_view options) {
 
 void Sampler::capture(Error const& error) {
     if (auto* const to = core_->context().telemetry()) to->capture(error);
-}
-
-void Sampler::call_back(Task task) const {
-    core_->http().runtime().run_callback([core = core_, task = std::move(task)]() mutable {
-        try {
-            task();
-        } catch (std::exception const& e) {
-            core->http().log(LogLevel::warning,
-                             std::string{"a queue-state handler threw: "} + e.what());
-        } catch (...) {
-            core->http().log(LogLevel::warning,
-                             "a queue-state handler threw something that is no exception");
-        }
-    });
 }
 
 Metadata Sampler::metadata(Metadata call) const {

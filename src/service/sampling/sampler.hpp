@@ -96,15 +96,12 @@ public:
     /// Null where each sample polls for itself.
     [[nodiscard]] CompletionPoll* completions();
 
-    [[nodiscard]] std::string reason_for(QueueState state, std::string const& reason) const;
-    void warn_of_queue(QueueState state, std::string const& reason);
+    [[nodiscard]] QueueStateReporter& reporter() noexcept { return reporter_; }
     void cancel_on_server(std::string const& request_id);
     void report_undecodable(Error const& error, std::string const& request_id, bool protobuf);
     /// Warns once that the server left out what was asked for (C-30). Nothing if none was.
     void warn_unanswered(std::string_view options);
     void capture(Error const& error);
-    /// Runs a caller's function on the callback executor; what it throws is logged (R-FUT-32).
-    void call_back(Task task) const;
     [[nodiscard]] Metadata metadata(Metadata call) const;
 
 private:

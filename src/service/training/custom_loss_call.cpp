@@ -2,6 +2,7 @@
 
 #include "math/check.hpp"
 #include "math/loss_listener.hpp"
+#include "service/common/thrown.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -26,11 +27,12 @@ TensorData zeros_like(TensorView const& targets) {
     return {.data = std::vector<float>(cells(targets)), .shape = shape_of(targets)};
 }
 
-Error thrown(std::exception_ptr exception, std::string_view what) {
+/// Of the exception that is being handled.
+Error thrown_by_loss() {
     return Error{{.kind = ErrorKind::callback,
-                  .message = "the loss function threw: " + std::string{what},
+                  .message = "the loss function " + threw(),
                   .category = ErrorCategory::user,
-                  .exception = std::move(exception)}};
+                  .exception = std::current_exception()}};
 }
 
 /// Hands what a loss tells of its regularizers to the client's observers, which may be called here:
@@ -203,10 +205,8 @@ Result<CustomLossValue> CustomLossCall::compute(std::vector<RetrievedResult> con
         value = loss_(data_->given, *logprobs);
     } catch (Error const& error) {
         return error;
-    } catch (std::exception const& e) {
-        return thrown(std::current_exception(), e.what());
     } catch (...) {
-        return thrown(std::current_exception(), "something that is no exception");
+        return thrown_by_loss();
     }
     if (auto problem = math::custom_value_problem(operation, value, *logprobs)) {
         return *std::move(problem);

@@ -58,14 +58,12 @@ private:
     void on_error(Error error) override;
     void on_queue_state(Submission const& of, QueueState state, std::string const& reason) override;
     void on_standing() override { look(); }
-    void call_back(QueueStateHandler const& handler, QueueStateEvent const& told);
 
     CallOptions const call_;
     Pass pass_;
     std::optional<Stage> own_{};
     std::string own_why_{};
-    std::optional<QueueState> queue_state_{};
-    std::string queue_reason_{};
+    std::optional<QueueStanding> queue_{};
     /// Of the last results, for those who cannot read them.
     std::string result_type_{};
     bool result_protobuf_{false};
