@@ -255,10 +255,8 @@ Future<void> SamplingClient::sample_stream(ModelInput prompt, SamplingParams par
         wire::encode_sample_tail(prompt.chunks, params, {}, false, wire::Members::before_0_26));
     auto headers = sampler->core().trace_headers();
     auto reader = std::make_shared<ChunkReader>(std::move(on_chunk));
-    Promise<void> promise{impl_->runtime};
-    auto future = promise.get_future();
-    std::make_shared<service::SamplerStreamCall>(
-        impl_->runtime, sampler, "sample_stream",
+    return service::launch<service::SamplerStreamCall>(
+        impl_->runtime, impl_->runtime, sampler, "sample_stream",
         [tail = std::move(tail), headers = std::move(headers)](service::Sampler& ready) {
             constexpr std::string_view path = "/api/v1/stream_sample";
             auto& http = ready.core().http();
@@ -278,17 +276,13 @@ Future<void> SamplingClient::sample_stream(ModelInput prompt, SamplingParams par
             order.max_retries = 0;
             return order;
         },
-        [reader](std::span<char const> data) { reader->feed(data); }, std::move(promise))
-        ->launch();
-    return future;
+        [reader](std::span<char const> data) { reader->feed(data); });
 }
 
 Future<std::string> SamplingClient::get_base_model() const {
     auto const& sampler = impl_->sampler;
-    Promise<std::string> promise{impl_->runtime};
-    auto future = promise.get_future();
-    std::make_shared<service::RequestCall<std::string>>(
-        sampler->core().shared_from_this(), sampler, "get_base_model",
+    return service::launch<service::RequestCall<std::string>>(
+        impl_->runtime, sampler->core().shared_from_this(), sampler, "get_base_model",
         [&ready = *sampler](service::ClientCore& core) {
             return service::get_order(core.http(), "/api/v1/samplers/" + ready.id(),
                                       Purpose::train);
@@ -298,10 +292,7 @@ Future<std::string> SamplingClient::get_base_model() const {
             auto answer = wire::decode_sampler_info(response.body);
             if (!answer) return answer.error();
             return std::move(answer->base_model);
-        },
-        std::move(promise))
-        ->launch();
-    return future;
+        });
 }
 
 namespace {

@@ -166,10 +166,8 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
                                 "ClientOptions::project_id or TINKER_PROJECT_ID");
     }
     if (problem) return make_failed_future<std::string>(Error{*std::move(problem)});
-    Promise<std::string> promise{impl_->runtime()};
-    auto future = promise.get_future();
-    std::make_shared<service::RequestCall<std::string>>(
-        impl_->sessionless(), nullptr, std::string{operation},
+    return service::launch<service::RequestCall<std::string>>(
+        impl_->runtime(), impl_->sessionless(), nullptr, std::string{operation},
         [body = wire::encode_copy_weights(request),
          token = std::move(options.weights_access_token)](service::ClientCore& ready) {
             auto& http = ready.http();
@@ -184,10 +182,7 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
             return order;
         },
         service::Repeat::submit_loop,
-        [](HttpResponse const& response) { return wire::decode_weights_copied(response.body); },
-        std::move(promise))
-        ->launch();
-    return future;
+        [](HttpResponse const& response) { return wire::decode_weights_copied(response.body); });
 }
 
 Future<ServerCapabilities> ServiceClient::get_server_capabilities() const {

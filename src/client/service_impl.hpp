@@ -66,16 +66,12 @@ public:
     template <class T>
     Future<T> ask(Core const& core, std::string name, std::string path, Purpose purpose,
                   service::Repeat repeat, typename service::RequestCall<T>::Decode decode) {
-        Promise<T> promise{runtime_};
-        auto future = promise.get_future();
-        std::make_shared<service::RequestCall<T>>(
-            core, nullptr, std::move(name),
+        return service::launch<service::RequestCall<T>>(
+            runtime_, core, nullptr, std::move(name),
             [path = std::move(path), purpose](service::ClientCore& ready) {
                 return service::get_order(ready.http(), path, purpose);
             },
-            repeat, std::move(decode), std::move(promise))
-            ->launch();
-        return future;
+            repeat, std::move(decode));
     }
 
     Future<void> close(std::optional<service::Finish> finish) {

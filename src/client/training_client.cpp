@@ -156,13 +156,9 @@ Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom_span(
     auto headers = model->core().trace_headers();
     forward->ticket = std::move(forward_turn);
     forward->headers = headers;
-    Promise<ForwardBackwardOutput> promise{impl_->runtime};
-    auto future = promise.get_future();
-    std::make_shared<service::CustomLossCall>(model, impl_->call, std::move(headers), kept,
-                                              std::move(loss), *std::move(cut), *std::move(forward),
-                                              std::move(backward_turn), std::move(promise))
-        ->launch();
-    return future;
+    return service::launch<service::CustomLossCall>(
+        impl_->runtime, model, impl_->call, std::move(headers), kept, std::move(loss),
+        *std::move(cut), *std::move(forward), std::move(backward_turn));
 }
 
 Future<OptimStepResult> TrainingClient::optim_step(AdamParams params) const { return step(params); }

@@ -127,24 +127,19 @@ ForwardBackwardOutput with_custom_metrics(ForwardBackwardOutput output, CustomLo
     return output;
 }
 
-CustomLossCall::CustomLossCall(std::shared_ptr<TrainingModel> model, CallOptions call,
+CustomLossCall::CustomLossCall(Promise<ForwardBackwardOutput> promise,
+                               std::shared_ptr<TrainingModel> model, CallOptions call,
                                Headers headers, std::shared_ptr<CustomLossData> data,
-                               CustomLoss loss, Cut cut, PassPlan forward, Ticket backward,
-                               Promise<ForwardBackwardOutput> promise)
-    : TrainingCall{model->core_handle(), std::string{operation}, std::move(call)},
+                               CustomLoss loss, Cut cut, PassPlan forward, Ticket backward)
+    : PromiseCall{std::move(promise), model->core_handle(), std::string{operation},
+                  std::move(call)},
       model_{std::move(model)},
       headers_{std::move(headers)},
       data_{std::move(data)},
       loss_{std::move(loss)},
       cut_{std::move(cut)},
       forward_{std::move(forward)},
-      backward_{std::move(backward)},
-      promise_{std::move(promise)} {}
-
-void CustomLossCall::launch() {
-    promise_.on_cancel(canceller());
-    SessionCall::launch();
-}
+      backward_{std::move(backward)} {}
 
 void CustomLossCall::go() { start(std::move(forward_)); }
 
@@ -164,8 +159,7 @@ void CustomLossCall::on_pass(std::vector<RetrievedResult> results) {
             },
             [this](Result<ForwardBackwardOutput> output) {
                 if (!output) return unreadable(output.error());
-                leave();
-                promise_.set_value(with_custom_metrics(*std::move(output), *std::move(value_)));
+                keep(with_custom_metrics(*std::move(output), *std::move(value_)));
             });
         return;
     }

@@ -12,7 +12,7 @@ namespace tinkxx::service {
 namespace {
 
 /// Creates a model by one request: from nothing, or from a checkpoint.
-class CreateCall final : public TrainingCall {
+class CreateCall final : public PromiseCall<ModelHandle, TrainingCall> {
 public:
     /// Writes the request, once the session is there.
     using Write = std::function<SubmitOrder(std::string const& session, std::int64_t model_seq,
@@ -32,16 +32,10 @@ public:
         bool fits_old_members{true};
     };
 
-    CreateCall(CoreHandle session, Order order, Promise<ModelHandle> promise)
-        : TrainingCall{session, order.operation, CallOptions{}},
+    CreateCall(Promise<ModelHandle> promise, CoreHandle session, Order order)
+        : PromiseCall{std::move(promise), session, order.operation, CallOptions{}},
           session_{std::move(session)},
-          order_{std::move(order)},
-          promise_{std::move(promise)} {}
-
-    void launch() {
-        promise_.on_cancel(canceller());
-        SessionCall::launch();
-    }
+          order_{std::move(order)} {}
 
 private:
     void go() override {
@@ -76,29 +70,17 @@ private:
         core().http().log(LogLevel::info, name() + ": model " + *id + " of " + order_.subject);
         auto model =
             std::make_shared<TrainingModel>(session_, *std::move(id), std::move(order_.optimizer));
-        leave();
-        promise_.set_value(std::move(model));
+        keep(std::move(model));
     }
-    void answer(Error error) override { promise_.set_error(std::move(error)); }
-    bool answered() const override { return promise_.done(); }
     QueueStateReporter& reporter() override { return reporter_; }
     std::string const& owner() const override { return order_.subject; }
 
     CoreHandle const session_;
     Order order_;
-    Promise<ModelHandle> promise_;
     QueueStateReporter reporter_{model_creation_queue};
     std::int64_t model_seq_{0};
     wire::Members members_{wire::Members::newest};
 };
-
-Future<ModelHandle> start(Runtime const& runtime, CoreHandle session, CreateCall::Order order) {
-    Promise<ModelHandle> promise{runtime};
-    auto future = promise.get_future();
-    std::make_shared<CreateCall>(std::move(session), std::move(order), std::move(promise))
-        ->launch();
-    return future;
-}
 
 /// R-TRAIN-82: one request makes a model as its checkpoint was.
 Future<ModelHandle> load_new_model(Runtime const& runtime, CoreHandle session, SavedModel saved,
@@ -134,7 +116,7 @@ Future<ModelHandle> load_new_model(Runtime const& runtime, CoreHandle session, S
         }
         return session_id + ":train:" + std::to_string(model_seq);
     };
-    return start(runtime, std::move(session), std::move(order));
+    return launch<CreateCall>(runtime, std::move(session), std::move(order));
 }
 
 /// Which model a checkpoint needs (R-TRAIN-81, R-TRAIN-84).
@@ -194,10 +176,8 @@ Future<ModelHandle> create_by_load(Runtime const& runtime, CoreHandle const& ses
 
 Future<Checkpointed> look_up(Runtime const& runtime, CoreHandle const& lookup,
                              SavedModel const& saved) {
-    Promise<Checkpointed> promise{runtime};
-    auto found = promise.get_future();
-    std::make_shared<RequestCall<Checkpointed>>(
-        lookup, nullptr, saved.operation,
+    return launch<RequestCall<Checkpointed>>(
+        runtime, lookup, nullptr, saved.operation,
         [path = saved.path](ClientCore& core) {
             auto order = post_order(core.http(), "/api/v1/weights_info",
                                     wire::encode_weights_info(path), Purpose::train);
@@ -211,10 +191,7 @@ Future<Checkpointed> look_up(Runtime const& runtime, CoreHandle const& lookup,
             auto info = wire::decode_weights_info(response.body);
             if (!info) return info.error();
             return Checkpointed{*std::move(info), token_of(*core, raw)};
-        },
-        std::move(promise))
-        ->launch();
-    return found;
+        });
 }
 
 /// A model of the checkpoint's shape, and then its weights: two requests.
@@ -256,7 +233,7 @@ Future<ModelHandle> create_model(Runtime const& runtime, CoreHandle session, New
     order.read = [](std::string_view answer, std::string const&, std::int64_t) {
         return wire::decode_model_created(answer);
     };
-    return start(runtime, std::move(session), std::move(order));
+    return launch<CreateCall>(runtime, std::move(session), std::move(order));
 }
 
 Future<ModelHandle> create_model_from(Runtime const& runtime, CoreHandle const& session,
@@ -311,10 +288,8 @@ Future<TrainingRun> get_training_run(Runtime const& runtime, CoreHandle sessionl
             "run_id is \"" + run_id +
                 "\"; it must be the id of a run, such as TrainingClient::model_id() gives")});
     }
-    Promise<TrainingRun> promise{runtime};
-    auto future = promise.get_future();
-    std::make_shared<RequestCall<TrainingRun>>(
-        std::move(sessionless), nullptr, std::string{operation},
+    return launch<RequestCall<TrainingRun>>(
+        runtime, std::move(sessionless), nullptr, std::string{operation},
         [path = "/api/v1/training_runs/" + run_id](ClientCore& ready) {
             auto const& config = ready.http().config();
             auto order = get_order(ready.http(), path, Purpose::train);
@@ -324,10 +299,7 @@ Future<TrainingRun> get_training_run(Runtime const& runtime, CoreHandle sessionl
             return order;
         },
         repeat,
-        [](HttpResponse const& response) { return wire::decode_training_run(response.body); },
-        std::move(promise))
-        ->launch();
-    return future;
+        [](HttpResponse const& response) { return wire::decode_training_run(response.body); });
 }
 
 }  // namespace tinkxx::service

@@ -26,19 +26,14 @@ template <class T>
 [[nodiscard]] Future<T> ask_json(Runtime const& runtime, CoreHandle core, std::string_view name,
                                  std::string path, std::string body, CallOptions const& call,
                                  Result<T> (*decode)(std::string_view)) {
-    Promise<T> promise{runtime};
-    auto future = promise.get_future();
-    auto const operation = std::make_shared<RequestCall<T>>(
-        std::move(core), nullptr, std::string{name},
+    return launch_prepared<RequestCall<T>>(
+        runtime, [&](auto& made) { made.set_call(call.deadline, call.metadata); }, std::move(core),
+        nullptr, std::string{name},
         [path = std::move(path), body = std::move(body)](ClientCore& ready) {
             return post_order(ready.http(), path, body, Purpose::train);
         },
         Repeat::submit_loop,
-        [decode](HttpResponse const& response) { return decode(response.body); },
-        std::move(promise));
-    operation->set_call(call.deadline, call.metadata);
-    operation->launch();
-    return future;
+        [decode](HttpResponse const& response) { return decode(response.body); });
 }
 
 /// A model to be created.
