@@ -17,6 +17,7 @@
 #include <tinkxx/log.hpp>
 #include <tinkxx/losses.hpp>
 #include <tinkxx/metrics.hpp>
+#include <tinkxx/model_options.hpp>
 #include <tinkxx/multipart.hpp>
 #include <tinkxx/net_transport.hpp>
 #include <tinkxx/observer.hpp>

@@ -57,7 +57,7 @@ std::optional<ErrorDetails> problem_of(Runtime const& runtime, service::Sampler 
     if (auto problem = wire::sample_problem(prompt, params, options)) return problem;
     if (!(call.retry == RetryOverrides{})) {
         try {
-            call.retry.over(sampler.plan().retry).validate();
+            call.retry.over(sampler.plan().options.retry).validate();
         } catch (ValidationError const& error) {
             return error.details();
         }
@@ -193,7 +193,7 @@ Future<std::shared_ptr<Tokenizer const>> SamplingClient::get_tokenizer() const {
                           std::string const& base_model) {
         return tokenizers.get(tokenizer_id(base_model, std::nullopt));
     };
-    auto const& planned = impl_->sampler->plan().base_model;
+    auto const& planned = impl_->sampler->plan().options.base_model;
     if (planned.empty()) {
         auto asked = get_base_model();
         return asked.then(load);

@@ -180,7 +180,7 @@ void SampleCall::submit() {
 
 std::optional<CircuitBreaker> const& SampleCall::breaker() const noexcept {
     auto const& own = order_.call().circuit_breaker;
-    return own ? own : sampler_->plan().breaker;
+    return own ? own : sampler_->plan().options.circuit_breaker;
 }
 
 /// Each request is one that the breaker lets through, and that `max_retries` counts.

@@ -19,7 +19,7 @@ constexpr std::string_view join_path = "/api/v1/join_sampling_session";
 Sampler::Sampler(std::shared_ptr<ClientCore> core, SamplerPlan plan)
     : core_{std::move(core)},
       plan_{std::move(plan)},
-      config_{std::make_shared<RetryConfig const>(plan_.retry)},
+      config_{std::make_shared<RetryConfig const>(plan_.options.retry)},
       reporter_{sampling_queue} {}
 
 std::shared_ptr<Sampler> Sampler::make(std::shared_ptr<ClientCore> core, SamplerPlan plan) {
@@ -72,8 +72,8 @@ void Sampler::create() {
     wire::CreateSamplingSession request;
     request.session_id = core_->session().session_id();
     request.sampling_session_seq_id = *session_seq_id_;
-    if (!plan_.base_model.empty()) request.base_model = plan_.base_model;
-    if (!plan_.model_path.empty()) request.model_path = plan_.model_path;
+    if (!plan_.options.base_model.empty()) request.base_model = plan_.options.base_model;
+    if (!plan_.options.model_path.empty()) request.model_path = plan_.options.model_path;
     send(create_path, wire::encode_create_sampling_session(request), Repeat::once);
 }
 

@@ -89,8 +89,8 @@ Future<ModelHandle> load_new_model(Runtime const& runtime, CoreHandle session, S
     order.operation = saved.operation;
     order.subject = saved.path;
     if (!saved.with_optimizer) {
-        order.optimizer = saved.optimizer.value_or(OptimizerConfig{AdamConfig{}});
-        order.fits_old_members = !saved.optimizer;
+        order.optimizer = saved.options.optimizer.value_or(OptimizerConfig{AdamConfig{}});
+        order.fits_old_members = !saved.options.optimizer;
     }
     order.write = [saved = std::move(saved), token = std::move(token)](
                       std::string const& session_id, std::int64_t model_seq,
@@ -98,9 +98,9 @@ Future<ModelHandle> load_new_model(Runtime const& runtime, CoreHandle session, S
         wire::LoadWeights request;
         request.session_id = session_id;
         request.model_seq_id = model_seq;
-        if (!saved.base_model.empty()) request.base_model = saved.base_model;
-        request.user_metadata = saved.user_metadata;
-        if (!saved.with_optimizer) request.optimizer_config = saved.optimizer;
+        if (!saved.options.base_model.empty()) request.base_model = saved.options.base_model;
+        request.user_metadata = metadata_if_any(saved.options.user_metadata);
+        if (!saved.with_optimizer) request.optimizer_config = saved.options.optimizer;
         request.path = saved.path;
         request.optimizer = saved.with_optimizer;
         if (!token.empty()) request.weights_access_token = token;
@@ -128,14 +128,16 @@ Result<NewModel> model_for(SavedModel const& saved, WeightsInfo const& info) {
     }
     NewModel model;
     model.operation = saved.operation;
-    model.base_model = saved.base_model.empty() ? info.base_model : saved.base_model;
-    model.lora.rank = *info.lora_rank;
-    model.lora.train_unembed = info.train_unembed.value_or(true);
-    model.lora.train_mlp = info.train_mlp.value_or(true);
-    model.lora.train_attn = info.train_attn.value_or(true);
-    model.optimizer =
-        saved.with_optimizer ? info.optimizer_config : saved.optimizer.value_or(AdamConfig{});
-    model.user_metadata = saved.user_metadata;
+    model.base_model =
+        saved.options.base_model.empty() ? info.base_model : saved.options.base_model;
+    auto& lora = model.options.lora;
+    lora.rank = *info.lora_rank;
+    lora.train_unembed = info.train_unembed.value_or(true);
+    lora.train_mlp = info.train_mlp.value_or(true);
+    lora.train_attn = info.train_attn.value_or(true);
+    model.options.optimizer = saved.with_optimizer ? info.optimizer_config
+                                                   : saved.options.optimizer.value_or(AdamConfig{});
+    model.options.user_metadata = saved.options.user_metadata;
     return model;
 }
 
@@ -160,15 +162,15 @@ std::string token_of(ClientCore& core, std::string const& raw) {
 
 Future<ModelHandle> create_by_load(Runtime const& runtime, CoreHandle const& session,
                                    CoreHandle const& lookup, SavedModel saved, bool exchanges) {
-    if (saved.token.empty() || !exchanges) {
-        auto token = saved.token;
+    if (saved.options.weights_access_token.empty() || !exchanges) {
+        auto token = saved.options.weights_access_token;
         return load_new_model(runtime, session, std::move(saved), std::move(token));
     }
-    auto token =
-        once_ready<std::string>(runtime, lookup, nullptr, saved.operation,
-                                [core = lookup.get(), raw = saved.token]() -> Result<std::string> {
-                                    return token_of(*core, raw);
-                                });
+    auto token = once_ready<std::string>(
+        runtime, lookup, nullptr, saved.operation,
+        [core = lookup.get(), raw = saved.options.weights_access_token]() -> Result<std::string> {
+            return token_of(*core, raw);
+        });
     return token.then([runtime, session, saved = std::move(saved)](std::string exchanged) mutable {
         return load_new_model(runtime, session, std::move(saved), std::move(exchanged));
     });
@@ -186,8 +188,8 @@ Future<Checkpointed> look_up(Runtime const& runtime, CoreHandle const& lookup,
             return order;
         },
         Repeat::submit_loop,
-        [core = lookup.get(),
-         raw = saved.token](HttpResponse const& response) -> Result<Checkpointed> {
+        [core = lookup.get(), raw = saved.options.weights_access_token](
+            HttpResponse const& response) -> Result<Checkpointed> {
             auto info = wire::decode_weights_info(response.body);
             if (!info) return info.error();
             return Checkpointed{*std::move(info), token_of(*core, raw)};
@@ -214,17 +216,17 @@ Future<ModelHandle> create_model(Runtime const& runtime, CoreHandle session, New
     CreateCall::Order order;
     order.operation = model.operation;
     order.subject = model.base_model;
-    order.optimizer = model.optimizer;
-    order.fits_old_members = std::holds_alternative<AdamConfig>(model.optimizer);
+    order.optimizer = model.options.optimizer;
+    order.fits_old_members = std::holds_alternative<AdamConfig>(model.options.optimizer);
     order.write = [model = std::move(model)](std::string const& session_id, std::int64_t model_seq,
                                              wire::Members members) {
         wire::CreateModel request;
         request.session_id = session_id;
         request.model_seq_id = model_seq;
         request.base_model = model.base_model;
-        request.user_metadata = model.user_metadata;
-        request.lora_config = model.lora;
-        request.optimizer_config = model.optimizer;
+        request.user_metadata = metadata_if_any(model.options.user_metadata);
+        request.lora_config = model.options.lora;
+        request.optimizer_config = model.options.optimizer;
         auto made = json_submit("/api/v1/create_model", "CreateModel",
                                 wire::encode_create_model(request, members));
         made.repeat = Repeat::once;

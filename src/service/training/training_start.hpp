@@ -2,6 +2,7 @@
 
 #include <tinkxx/call_options.hpp>
 #include <tinkxx/future.hpp>
+#include <tinkxx/model_options.hpp>
 #include <tinkxx/types/training.hpp>
 
 #include "service/calls/request_call.hpp"
@@ -36,14 +37,18 @@ template <class T>
         [decode](HttpResponse const& response) { return decode(response.body); });
 }
 
+/// Metadata as requests have them: none rather than empty ones.
+[[nodiscard]] inline std::optional<UserMetadata> metadata_if_any(UserMetadata metadata) {
+    if (metadata.empty()) return std::nullopt;
+    return metadata;
+}
+
 /// A model to be created.
 struct NewModel {
     /// Names the call in messages.
     std::string operation{};
     std::string base_model{};
-    LoraConfig lora{};
-    OptimizerConfig optimizer{};
-    std::optional<UserMetadata> user_metadata{};
+    TrainingOptions options{};
 };
 [[nodiscard]] Future<ModelHandle> create_model(Runtime const& runtime, CoreHandle session,
                                                NewModel model);
@@ -54,13 +59,7 @@ struct SavedModel {
     std::string path{};
     /// Whether the state of the optimizer is restored too.
     bool with_optimizer{false};
-    /// Empty: that of the checkpoint.
-    std::string base_model{};
-    /// Empty: Adam.
-    std::optional<OptimizerConfig> optimizer{};
-    std::optional<UserMetadata> user_metadata{};
-    /// Of the owner of the checkpoint; empty if that is ours. A secret.
-    std::string token{};
+    FromStateOptions options{};
 };
 /// `lookup` is where the checkpoint is looked up: a core without a session, with the token as its
 /// credential if there is one (R-TRAIN-83).
