@@ -25,6 +25,7 @@
 #include <tinkxx/poll_backoff.hpp>
 #include <tinkxx/query.hpp>
 #include <tinkxx/recovery.hpp>
+#include <tinkxx/recovery_policy.hpp>
 #include <tinkxx/redaction.hpp>
 #include <tinkxx/regularizers.hpp>
 #include <tinkxx/rest_client.hpp>
