@@ -1,6 +1,7 @@
 #include "service/sampling/sample_exchange.hpp"
 
 #include "base/common/prefetch.hpp"
+#include "base/loop/loop_rule.hpp"
 #include "wire/session/result_answer.hpp"
 
 #include <utility>
@@ -31,6 +32,7 @@ void SampleExchange::on_coming() const noexcept { base::prefetch(&owner_, owner_
 // Written and submitted ---------------------------------------------------------------------------
 
 bool SampleExchange::write(wire::Members members) {
+    TINKXX_ASSERT_LOOP(http().scheduler());
     if (tail_ && members_ == members) return true;
     members_ = members;
     bool const stability = sampler_.record_stability_info();
@@ -56,6 +58,7 @@ bool SampleExchange::write(wire::Members members) {
 }
 
 void SampleExchange::submit(std::int64_t seq_id, Repeat repeat) {
+    TINKXX_ASSERT_LOOP(http().scheduler());
     auto order = core().submit_order();
     if (auto const& metadata = order_.call().metadata; !metadata.empty()) {
         auto own = *order;
@@ -127,6 +130,7 @@ void SampleExchange::fetch(std::int64_t known_bytes) {
 }
 
 void SampleExchange::report_queue(QueueState state, std::string const& reason) {
+    TINKXX_ASSERT_LOOP(http().scheduler());
     auto now = std::make_unique<QueueStanding const>(QueueStanding{state, reason});
     QueueStateEvent told;
     told.state = state;

@@ -52,6 +52,7 @@ std::optional<Result<void>> Sampler::when_ready(SamplerWaiter& waiter) {
 }
 
 void Sampler::forget(SamplerWaiter& waiter) noexcept {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     if (waiter.links_.linked()) waiters_.erase(waiter);
 }
 
@@ -222,6 +223,7 @@ std::shared_ptr<RetryHandler> Sampler::handler_of(RetryConfig const& config) {
 
 std::shared_ptr<RetryHandler> Sampler::handler_for(RetryConfig const& config,
                                                    RetryOverrides const& overrides) {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     // R-RETRY-60: a call shares semaphore and counters unless it has a limit of its own.
     bool const own = overrides.max_connections.is_set() || overrides.semaphore_key;
     return own ? handler_of(config) : handler_;
@@ -236,6 +238,7 @@ bool Sampler::stuck_detection() const noexcept {
 }
 
 CompletionPoll* Sampler::completions() {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     if (!core_->session().completion_poll()) return nullptr;
     if (!completions_) {
         completions_ = std::make_unique<CompletionPoll>(core_->results(), id_, clone_);
@@ -252,6 +255,7 @@ void Sampler::report_undecodable(Error const& error, std::string const& request_
 }
 
 void Sampler::warn_unanswered(std::string_view options) {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     if (options.empty() || std::exchange(unanswered_warned_, true)) return;
     core_->http().log(LogLevel::warning,
                       "sample: the server did not answer " + std::string{options} +
