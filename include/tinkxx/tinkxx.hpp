@@ -17,6 +17,7 @@
 #include <tinkxx/log.hpp>
 #include <tinkxx/losses.hpp>
 #include <tinkxx/metrics.hpp>
+#include <tinkxx/model_options.hpp>
 #include <tinkxx/multipart.hpp>
 #include <tinkxx/net_transport.hpp>
 #include <tinkxx/observer.hpp>
@@ -24,6 +25,7 @@
 #include <tinkxx/poll_backoff.hpp>
 #include <tinkxx/query.hpp>
 #include <tinkxx/recovery.hpp>
+#include <tinkxx/recovery_policy.hpp>
 #include <tinkxx/redaction.hpp>
 #include <tinkxx/regularizers.hpp>
 #include <tinkxx/rest_client.hpp>

@@ -2,6 +2,7 @@
 
 #include <tinkxx/call_options.hpp>
 #include <tinkxx/future.hpp>
+#include <tinkxx/model_options.hpp>
 #include <tinkxx/retry_config.hpp>
 #include <tinkxx/sampling_client.hpp>
 #include <tinkxx/tokenizer.hpp>
@@ -35,15 +36,6 @@ struct ExternalSaveOptions {
     std::optional<std::chrono::seconds> ttl{};
     /// Age or SSH public keys for which the files are encrypted, at most ten. Empty: they are not.
     std::vector<std::string> age_recipients{};
-};
-
-/// How the weights of a model are drawn from.
-struct TrainedSamplerOptions {
-    RetryConfig retry{};
-    /// As `SamplerOptions::record_stability_info`.
-    bool record_stability_info{false};
-    /// As `SamplerOptions::circuit_breaker`.
-    std::optional<CircuitBreaker> circuit_breaker{};
 };
 
 /// Trains one model.

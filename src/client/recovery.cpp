@@ -1,8 +1,9 @@
 #include <tinkxx/recovery.hpp>
 
 #include "base/common/invalid.hpp"
-#include "client/recovery_calls.hpp"
 #include "client/service_impl.hpp"
+#include "service/recovery/recover_call.hpp"
+#include "service/recovery/watch_call.hpp"
 
 #include <utility>
 
@@ -49,32 +50,14 @@ Future<Recovery> refused(ErrorDetails problem) {
 
 }  // namespace
 
-RecoveryPolicy RecoveryPolicy::checked() const {
-    auto made = *this;
-    auto const rules = service::RecoveryRules{.max_attempts = max_attempts,
-                                              .backoff = backoff,
-                                              .max_backoff = max_backoff,
-                                              .poll_interval = poll_interval,
-                                              .max_concurrent = max_concurrent}
-                           .checked();
-    made.max_attempts = rules.max_attempts;
-    made.backoff = rules.backoff;
-    made.max_backoff = rules.max_backoff;
-    made.poll_interval = rules.poll_interval;
-    made.max_concurrent = rules.max_concurrent;
-    auto const* specific = std::get_if<SpecificCheckpoint>(&checkpoint);
-    if (specific != nullptr && specific->path.empty()) made.checkpoint = LatestCheckpoint{};
-    return made;
-}
-
 // Executor ----------------------------------------------------------------------------------------
 
 class RecoveryExecutor::Impl {
 public:
-    Impl(ServiceClient its_service, RecoveryPolicy const& policy)
-        : service{std::make_shared<ServiceClient const>(std::move(its_service))},
-          core{std::make_shared<client::RecoveryCore>(service, service->impl_->sessionless(),
-                                                      policy)} {}
+    Impl(ServiceClient owner, RecoveryPolicy const& policy)
+        : source{std::make_shared<Source const>(std::move(owner), policy.restore_optimizer)},
+          core{std::make_shared<service::RecoveryCore>(source, source->owner.impl_->sessionless(),
+                                                       policy)} {}
     Impl(Impl const&) = delete;
     Impl& operator=(Impl const&) = delete;
     ~Impl() {
@@ -91,8 +74,8 @@ public:
         auto problem = policy_problem(recovering, core->policy);
         if (!problem) problem = run_problem(recovering, request.run_id);
         if (problem) return refused(*std::move(problem));
-        client::RecoveryOrder order{.run_id = std::move(request.run_id),
-                                    .client = std::move(request.client)};
+        service::RecoveryOrder order;
+        order.run_id = request.run_id;
         auto const* specific = std::get_if<SpecificCheckpoint>(&core->policy.checkpoint);
         if (!request.checkpoint.empty()) {
             order.checkpoint = std::move(request.checkpoint);
@@ -101,14 +84,50 @@ public:
         } else {
             order.checkpoint = std::move(last);
         }
-        Promise<Recovery> promise{service->runtime()};
-        auto future = promise.get_future();
-        std::make_shared<client::RecoverCall>(core, std::move(order), std::move(promise))->launch();
-        return future;
+        auto const told = [run_id = std::move(request.run_id),
+                           old_client = std::move(request.client)](service::Recovered made) {
+            auto& [runtime, model] = made.replacement;
+            return Recovery{
+                .run_id = run_id,
+                .old_client = old_client,
+                .client = ServiceClient::Impl::training_client(runtime, std::move(model)),
+                .checkpoint = std::move(made.checkpoint),
+                .attempts = made.attempts};
+        };
+        if (core->policy.on_recovery) {
+            order.on_recovered = [told, on_recovery = core->policy.on_recovery](
+                                     service::Recovered const& made) { on_recovery(told(made)); };
+        }
+        auto recovered = service::launch<service::RecoverCall>(runtime(), core, std::move(order));
+        return recovered.then(told);
     }
+    [[nodiscard]] Runtime const& runtime() const noexcept { return source->owner.runtime(); }
 
-    std::shared_ptr<ServiceClient const> const service;
-    std::shared_ptr<client::RecoveryCore> const core;
+private:
+    /// The client, as its recoveries see it.
+    struct Source final : service::RecoverySource {
+        Source(ServiceClient its_owner, bool its_restore_optimizer)
+            : owner{std::move(its_owner)}, restore_optimizer{its_restore_optimizer} {}
+        Future<TrainingRun> run(std::string const& run_id) const override {
+            return service::get_training_run(owner.runtime(), owner.impl_->sessionless(), run_id,
+                                             service::Repeat::once);
+        }
+        Future<service::Replacement> make(std::string checkpoint) const override {
+            auto made = owner.impl_->model_from_state(std::move(checkpoint), FromStateOptions(),
+                                                      restore_optimizer);
+            return made.then([runtime = owner.runtime()](service::ModelHandle model) {
+                return service::Replacement{runtime, std::move(model)};
+            });
+        }
+
+        ServiceClient const owner;
+        bool const restore_optimizer;
+    };
+
+    std::shared_ptr<Source const> const source;
+
+public:
+    std::shared_ptr<service::RecoveryCore> const core;
 };
 
 RecoveryExecutor::RecoveryExecutor(ServiceClient service, RecoveryPolicy const& policy)
@@ -153,7 +172,7 @@ public:
     }
 
     std::shared_ptr<RecoveryExecutor::Impl> const executor;
-    std::shared_ptr<client::WatchList> const list{std::make_shared<client::WatchList>()};
+    std::shared_ptr<service::WatchList> const list{std::make_shared<service::WatchList>()};
 };
 
 RecoveryMonitor::RecoveryMonitor(ServiceClient service, RecoveryPolicy const& policy)
@@ -182,11 +201,10 @@ Future<Recovery> RecoveryMonitor::watch(std::string run_id, TrainingClient clien
     auto problem = policy_problem(watching, core->policy);
     if (!problem) problem = run_problem(watching, run_id);
     if (problem) return refused(*std::move(problem));
-    Promise<client::LostRun> promise{impl_->executor->service->runtime()};
-    auto lost = promise.get_future();
-    std::make_shared<client::WatchCall>(core, impl_->list, run_id, std::move(promise))->launch();
+    auto lost =
+        service::launch<service::WatchCall>(impl_->executor->runtime(), core, impl_->list, run_id);
     return lost.then([weak = std::weak_ptr{impl_->executor}, run_id = std::move(run_id),
-                      client = std::move(client)](client::LostRun run) {
+                      client = std::move(client)](service::LostRun run) {
         auto const executor = weak.lock();
         if (!executor) {
             return refused({.kind = ErrorKind::cancelled,
@@ -203,18 +221,14 @@ Future<Recovery> RecoveryMonitor::watch(std::string run_id, TrainingClient clien
 
 void RecoveryMonitor::forget(std::string const& run_id) const {
     if (!impl_) return;
-    impl_->executor->core->scheduler().post([list = impl_->list, run_id] {
-        auto const found = list->calls.find(run_id);
-        if (found == list->calls.end()) return;
-        if (auto const call = found->second.lock()) call->end();
-    });
+    impl_->executor->core->scheduler().post([list = impl_->list, run_id] { list->end(run_id); });
 }
 
 Future<std::vector<std::string>> RecoveryMonitor::watched() const {
     if (!impl_) return make_ready_future(std::vector<std::string>());
     auto const& core = impl_->executor->core;
     auto const promise =
-        std::make_shared<Promise<std::vector<std::string>>>(impl_->executor->service->runtime());
+        std::make_shared<Promise<std::vector<std::string>>>(impl_->executor->runtime());
     auto future = promise->get_future();
     core->scheduler().post([list = impl_->list, promise] {
         std::vector<std::string> runs;

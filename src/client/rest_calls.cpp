@@ -26,14 +26,9 @@ Future<DownloadedCheckpoint> RestCalls::download(std::string_view operation,
     if (auto no = problem(operation)) {
         return make_failed_future<DownloadedCheckpoint>(Error{*std::move(no)});
     }
-    Promise<DownloadedCheckpoint> promise{runtime()};
-    auto future = promise.get_future();
-    auto const call = std::make_shared<service::DownloadCall>(service_.impl_->sessionless(),
-                                                              std::string{operation}, runtime(),
-                                                              std::move(order), std::move(promise));
-    call->set_call(call_.deadline, call_.metadata);
-    call->launch();
-    return future;
+    return service::launch_prepared<service::DownloadCall>(
+        runtime(), [this](auto& call) { call.set_call(call_.deadline, call_.metadata); },
+        service_.impl_->sessionless(), std::string{operation}, runtime(), std::move(order));
 }
 
 RestCalls::MakeOrder RestCalls::order(service::ClientCore const& core,

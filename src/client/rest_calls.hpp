@@ -41,15 +41,14 @@ public:
                                 std::function<bool(Error const&)> may_repeat = {}) const {
         if (auto no = problem(operation)) return make_failed_future<T>(Error{*std::move(no)});
         auto const core = service_.impl_->sessionless();
-        Promise<T> promise{runtime()};
-        auto future = promise.get_future();
-        auto call = std::make_shared<service::RequestCall<T>>(
+        return service::launch_prepared<service::RequestCall<T>>(
+            runtime(),
+            [&](auto& call) {
+                call.set_call(call_.deadline, call_.metadata);
+                call.repeat_if(std::move(may_repeat));
+            },
             core, nullptr, std::string{operation}, order(*core, std::move(request)),
-            service::Repeat::submit_loop, std::move(decode), std::move(promise));
-        call->set_call(call_.deadline, call_.metadata);
-        call->repeat_if(std::move(may_repeat));
-        call->launch();
-        return future;
+            service::Repeat::submit_loop, std::move(decode));
     }
     /// Asks until `machine` has its answer. `change` is given each request before it is sent.
     template <class Machine>
@@ -59,20 +58,16 @@ public:
         using Value = typename Machine::Value;
         if (auto no = problem(operation)) return make_failed_future<Value>(Error{*std::move(no)});
         auto const core = service_.impl_->sessionless();
-        Promise<Value> promise{runtime()};
-        auto future = promise.get_future();
-        auto call = std::make_shared<service::AskingCall<Machine>>(
-            core, std::string{operation},
+        return service::launch_prepared<service::AskingCall<Machine>>(
+            runtime(), [&](auto& call) { call.set_call(call_.deadline, call_.metadata); }, core,
+            std::string{operation},
             [make = order(*core, std::move(request)),
              change = std::move(change)](service::ClientCore& ready) {
                 auto made = make(ready);
                 if (change) change(made);
                 return made;
             },
-            std::move(machine), std::move(promise));
-        call->set_call(call_.deadline, call_.metadata);
-        call->launch();
-        return future;
+            std::move(machine));
     }
 
     /// Fetches the files of a checkpoint.

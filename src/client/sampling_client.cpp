@@ -57,7 +57,7 @@ std::optional<ErrorDetails> problem_of(Runtime const& runtime, service::Sampler 
     if (auto problem = wire::sample_problem(prompt, params, options)) return problem;
     if (!(call.retry == RetryOverrides{})) {
         try {
-            call.retry.over(sampler.plan().retry).validate();
+            call.retry.over(sampler.plan().options.retry).validate();
         } catch (ValidationError const& error) {
             return error.details();
         }
@@ -193,7 +193,7 @@ Future<std::shared_ptr<Tokenizer const>> SamplingClient::get_tokenizer() const {
                           std::string const& base_model) {
         return tokenizers.get(tokenizer_id(base_model, std::nullopt));
     };
-    auto const& planned = impl_->sampler->plan().base_model;
+    auto const& planned = impl_->sampler->plan().options.base_model;
     if (planned.empty()) {
         auto asked = get_base_model();
         return asked.then(load);
@@ -255,10 +255,8 @@ Future<void> SamplingClient::sample_stream(ModelInput prompt, SamplingParams par
         wire::encode_sample_tail(prompt.chunks, params, {}, false, wire::Members::before_0_26));
     auto headers = sampler->core().trace_headers();
     auto reader = std::make_shared<ChunkReader>(std::move(on_chunk));
-    Promise<void> promise{impl_->runtime};
-    auto future = promise.get_future();
-    std::make_shared<service::SamplerStreamCall>(
-        impl_->runtime, sampler, "sample_stream",
+    return service::launch<service::SamplerStreamCall>(
+        impl_->runtime, impl_->runtime, sampler, "sample_stream",
         [tail = std::move(tail), headers = std::move(headers)](service::Sampler& ready) {
             constexpr std::string_view path = "/api/v1/stream_sample";
             auto& http = ready.core().http();
@@ -278,17 +276,13 @@ Future<void> SamplingClient::sample_stream(ModelInput prompt, SamplingParams par
             order.max_retries = 0;
             return order;
         },
-        [reader](std::span<char const> data) { reader->feed(data); }, std::move(promise))
-        ->launch();
-    return future;
+        [reader](std::span<char const> data) { reader->feed(data); });
 }
 
 Future<std::string> SamplingClient::get_base_model() const {
     auto const& sampler = impl_->sampler;
-    Promise<std::string> promise{impl_->runtime};
-    auto future = promise.get_future();
-    std::make_shared<service::RequestCall<std::string>>(
-        sampler->core().shared_from_this(), sampler, "get_base_model",
+    return service::launch<service::RequestCall<std::string>>(
+        impl_->runtime, sampler->core().shared_from_this(), sampler, "get_base_model",
         [&ready = *sampler](service::ClientCore& core) {
             return service::get_order(core.http(), "/api/v1/samplers/" + ready.id(),
                                       Purpose::train);
@@ -298,10 +292,7 @@ Future<std::string> SamplingClient::get_base_model() const {
             auto answer = wire::decode_sampler_info(response.body);
             if (!answer) return answer.error();
             return std::move(answer->base_model);
-        },
-        std::move(promise))
-        ->launch();
-    return future;
+        });
 }
 
 namespace {

@@ -48,14 +48,9 @@ SamplingClient ServiceClient::create_sampling_client(SamplerOptions options) con
                      "model_path is \"" + options.model_path + "\"; it must start with tinker://");
     }
     options.retry.validate();
-    service::SamplerPlan plan;
-    plan.base_model = std::move(options.base_model);
-    plan.model_path = std::move(options.model_path);
-    plan.retry = std::move(options.retry);
-    plan.record_stability_info = options.record_stability_info;
-    plan.breaker = std::move(options.circuit_breaker);
     return SamplingClient{std::make_shared<SamplingClient::Impl>(
-        impl_->runtime(), service::Sampler::make(impl_->session(), std::move(plan)))};
+        impl_->runtime(),
+        service::Sampler::make(impl_->session(), {.options = std::move(options)}))};
 }
 
 Future<TrainingClient> ServiceClient::create_lora_training_client(std::string base_model) const {
@@ -83,13 +78,10 @@ Future<TrainingClient> ServiceClient::create_lora_training_client(std::string ba
     service::NewModel model;
     model.operation = operation;
     model.base_model = std::move(base_model);
-    model.lora = options.lora;
-    model.optimizer = std::move(options.optimizer);
-    if (!options.user_metadata.empty()) model.user_metadata = std::move(options.user_metadata);
+    model.options = std::move(options);
     auto created = service::create_model(impl_->runtime(), impl_->session(), std::move(model));
     return created.then([runtime = impl_->runtime()](service::ModelHandle made) {
-        return TrainingClient{
-            std::make_shared<TrainingClient::Impl const>(runtime, std::move(made), CallOptions())};
+        return Impl::training_client(runtime, std::move(made));
     });
 }
 
@@ -114,8 +106,7 @@ Future<TrainingClient> ServiceClient::create_training_client_from_state_with_opt
 
 Future<TrainingClient> ServiceClient::from_state(std::string path, FromStateOptions options,
                                                  bool with_optimizer) const {
-    std::string operation = with_optimizer ? "create_training_client_from_state_with_optimizer"
-                                           : "create_training_client_from_state";
+    auto const operation = Impl::from_state_name(with_optimizer);
     std::optional<ErrorDetails> problem;
     if (with_optimizer && options.optimizer) {
         problem =
@@ -126,22 +117,9 @@ Future<TrainingClient> ServiceClient::from_state(std::string path, FromStateOpti
         problem = math::optimizer_problem(operation, *options.optimizer);
     }
     if (problem) return make_failed_future<TrainingClient>(Error{*std::move(problem)});
-    service::SavedModel saved;
-    saved.operation = std::move(operation);
-    saved.path = std::move(path);
-    saved.with_optimizer = with_optimizer;
-    saved.base_model = std::move(options.base_model);
-    saved.optimizer = std::move(options.optimizer);
-    if (!options.user_metadata.empty()) saved.user_metadata = std::move(options.user_metadata);
-    auto const lookup = options.weights_access_token.empty()
-                            ? impl_->sessionless()
-                            : impl_->sessionless_with(options.weights_access_token);
-    saved.token = std::move(options.weights_access_token);
-    auto created =
-        service::create_model_from(impl_->runtime(), impl_->session(), lookup, std::move(saved));
+    auto created = impl_->model_from_state(std::move(path), std::move(options), with_optimizer);
     return created.then([runtime = impl_->runtime()](service::ModelHandle made) {
-        return TrainingClient{
-            std::make_shared<TrainingClient::Impl const>(runtime, std::move(made), CallOptions())};
+        return Impl::training_client(runtime, std::move(made));
     });
 }
 
@@ -166,10 +144,8 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
                                 "ClientOptions::project_id or TINKER_PROJECT_ID");
     }
     if (problem) return make_failed_future<std::string>(Error{*std::move(problem)});
-    Promise<std::string> promise{impl_->runtime()};
-    auto future = promise.get_future();
-    std::make_shared<service::RequestCall<std::string>>(
-        impl_->sessionless(), nullptr, std::string{operation},
+    return service::launch<service::RequestCall<std::string>>(
+        impl_->runtime(), impl_->sessionless(), nullptr, std::string{operation},
         [body = wire::encode_copy_weights(request),
          token = std::move(options.weights_access_token)](service::ClientCore& ready) {
             auto& http = ready.http();
@@ -184,10 +160,7 @@ Future<std::string> ServiceClient::copy_weights(std::string path,
             return order;
         },
         service::Repeat::submit_loop,
-        [](HttpResponse const& response) { return wire::decode_weights_copied(response.body); },
-        std::move(promise))
-        ->launch();
-    return future;
+        [](HttpResponse const& response) { return wire::decode_weights_copied(response.body); });
 }
 
 Future<ServerCapabilities> ServiceClient::get_server_capabilities() const {
@@ -287,8 +260,8 @@ SamplingClient from_sampler_handle(std::string const& handle, RetryConfig retry,
     service::SamplerPlan plan;
     plan.sampling_session_id = std::move(snapshot.sampling_session_id);
     plan.copy = true;
-    plan.retry = std::move(retry);
-    plan.record_stability_info = snapshot.record_stability_info;
+    plan.options.retry = std::move(retry);
+    plan.options.record_stability_info = snapshot.record_stability_info;
     auto core = client::make_core(runtime, config, service::SessionKind::shadow, transport,
                                   snapshot.session, {});
     return SamplingClient{std::make_shared<SamplingClient::Impl>(

@@ -4,14 +4,17 @@
 
 #include "client/options/make_core.hpp"
 #include "client/options/resolved_options.hpp"
+#include "client/training_impl.hpp"
 #include "service/calls/close_call.hpp"
 #include "service/calls/request_call.hpp"
 #include "service/http/http_order.hpp"
+#include "service/training/training_start.hpp"
 
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -66,16 +69,35 @@ public:
     template <class T>
     Future<T> ask(Core const& core, std::string name, std::string path, Purpose purpose,
                   service::Repeat repeat, typename service::RequestCall<T>::Decode decode) {
-        Promise<T> promise{runtime_};
-        auto future = promise.get_future();
-        std::make_shared<service::RequestCall<T>>(
-            core, nullptr, std::move(name),
+        return service::launch<service::RequestCall<T>>(
+            runtime_, core, nullptr, std::move(name),
             [path = std::move(path), purpose](service::ClientCore& ready) {
                 return service::get_order(ready.http(), path, purpose);
             },
-            repeat, std::move(decode), std::move(promise))
-            ->launch();
-        return future;
+            repeat, std::move(decode));
+    }
+
+    /// What a call that makes a model from a checkpoint is called.
+    static std::string_view from_state_name(bool with_optimizer) noexcept {
+        return with_optimizer ? "create_training_client_from_state_with_optimizer"
+                              : "create_training_client_from_state";
+    }
+    /// Makes a model from a checkpoint. The options are checked.
+    Future<service::ModelHandle> model_from_state(std::string path, FromStateOptions options,
+                                                  bool with_optimizer) {
+        auto const lookup = options.weights_access_token.empty()
+                                ? sessionless()
+                                : sessionless_with(options.weights_access_token);
+        service::SavedModel saved;
+        saved.operation = from_state_name(with_optimizer);
+        saved.path = std::move(path);
+        saved.with_optimizer = with_optimizer;
+        saved.options = std::move(options);
+        return service::create_model_from(runtime_, session(), lookup, std::move(saved));
+    }
+    static TrainingClient training_client(Runtime const& runtime, service::ModelHandle model) {
+        return TrainingClient{
+            std::make_shared<TrainingClient::Impl const>(runtime, std::move(model), CallOptions())};
     }
 
     Future<void> close(std::optional<service::Finish> finish) {

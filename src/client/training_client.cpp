@@ -42,13 +42,15 @@ ErrorDetails invalid(std::string_view operation, std::string_view field, std::st
                          std::string{field} + ' ' + std::string{rule});
 }
 
-std::optional<std::int64_t> seconds_of(std::optional<std::chrono::seconds> ttl) {
-    return ttl ? std::optional<std::int64_t>{ttl->count()} : std::nullopt;
+SamplerOptions sampler_options(std::string model_path, TrainedSamplerOptions trained) {
+    return {.model_path = std::move(model_path),
+            .retry = std::move(trained.retry),
+            .record_stability_info = trained.record_stability_info,
+            .circuit_breaker = std::move(trained.circuit_breaker)};
 }
 
-std::optional<UserMetadata> unless_empty(UserMetadata metadata) {
-    if (metadata.empty()) return std::nullopt;
-    return metadata;
+std::optional<std::int64_t> seconds_of(std::optional<std::chrono::seconds> ttl) {
+    return ttl ? std::optional<std::int64_t>{ttl->count()} : std::nullopt;
 }
 
 /// What is wrong with a save, before anything is sent.
@@ -156,13 +158,9 @@ Future<ForwardBackwardOutput> TrainingClient::forward_backward_custom_span(
     auto headers = model->core().trace_headers();
     forward->ticket = std::move(forward_turn);
     forward->headers = headers;
-    Promise<ForwardBackwardOutput> promise{impl_->runtime};
-    auto future = promise.get_future();
-    std::make_shared<service::CustomLossCall>(model, impl_->call, std::move(headers), kept,
-                                              std::move(loss), *std::move(cut), *std::move(forward),
-                                              std::move(backward_turn), std::move(promise))
-        ->launch();
-    return future;
+    return service::launch<service::CustomLossCall>(
+        impl_->runtime, model, impl_->call, std::move(headers), kept, std::move(loss),
+        *std::move(cut), *std::move(forward), std::move(backward_turn));
 }
 
 Future<OptimStepResult> TrainingClient::optim_step(AdamParams params) const { return step(params); }
@@ -199,7 +197,7 @@ Future<SaveResult> TrainingClient::save_state(std::string name, SaveOptions opti
     request.name = std::move(name);
     request.ttl_seconds = seconds_of(options.ttl);
     request.overwrite = options.overwrite;
-    request.user_metadata = unless_empty(std::move(options.user_metadata));
+    request.user_metadata = service::metadata_if_any(std::move(options.user_metadata));
     auto order = service::numbered_submit(
         "/api/v1/save_weights", "SaveWeights", ticket,
         [request = std::move(request)](std::int64_t seq_id) mutable {
@@ -272,7 +270,7 @@ Future<SaveResult> TrainingClient::save_weights_for_sampler(std::string name,
     wire::SaveWeightsForSampler request;
     request.name = std::move(name);
     request.ttl_seconds = seconds_of(options.ttl);
-    request.user_metadata = unless_empty(std::move(options.user_metadata));
+    request.user_metadata = service::metadata_if_any(std::move(options.user_metadata));
     auto saved = impl_->save_for_sampler(operation, std::move(request));
     return saved.then([](wire::SavedForSampler answer) -> SaveResult {
         if (!answer.path) {
@@ -347,9 +345,7 @@ Future<SamplingClient> TrainingClient::save_weights_and_get_sampling_client(
         }
         service::SamplerPlan plan;
         plan.sampling_session_id = *std::move(answer.sampling_session_id);
-        plan.retry = options.retry;
-        plan.record_stability_info = options.record_stability_info;
-        plan.breaker = options.circuit_breaker;
+        plan.options = sampler_options({}, options);
         return impl->sampler(std::move(plan));
     });
 }
@@ -377,12 +373,7 @@ SamplingClient TrainingClient::create_sampling_client(std::string model_path,
         Error{std::move(problem)}.raise();
     }
     options.retry.validate();
-    service::SamplerPlan plan;
-    plan.model_path = std::move(model_path);
-    plan.retry = std::move(options.retry);
-    plan.record_stability_info = options.record_stability_info;
-    plan.breaker = std::move(options.circuit_breaker);
-    return impl_->sampler(std::move(plan));
+    return impl_->sampler({.options = sampler_options(std::move(model_path), std::move(options))});
 }
 
 Future<ModelInfo> TrainingClient::get_info() const {

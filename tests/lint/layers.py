@@ -63,7 +63,7 @@ PUBLIC = {
     "text": ["text/"],
     "types": ["types/", "http.hpp", "observer.hpp", "query.hpp", "status.hpp"],
     "options": ["options.hpp", "poll_backoff.hpp"],
-    "service": ["call_options.hpp", "retry_config.hpp"],
+    "service": ["call_options.hpp", "model_options.hpp", "retry_config.hpp"],
     "client": ["listing.hpp"],
     "testing": ["testing/"],
     "local": ["local/"],

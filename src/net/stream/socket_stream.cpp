@@ -1,6 +1,7 @@
 #include "net/stream/socket_stream.hpp"
 
 #include "base/common/ascii.hpp"
+#include "base/loop/destruction_flag.hpp"
 #include "base/loop/event_loop.hpp"
 #include "base/loop/socket_events.hpp"
 
@@ -36,7 +37,6 @@ public:
     SocketStream(SocketStream const&) = delete;
     SocketStream& operator=(SocketStream const&) = delete;
     ~SocketStream() override {
-        if (gone_ != nullptr) *gone_ = true;
         loop_.sockets().remove(socket_, *this);
         ::close(socket_);
     }
@@ -97,19 +97,17 @@ private:
         if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) ended_ = true;
         if ((events & EPOLLIN) != 0) readable_ = true;
         if ((events & EPOLLOUT) != 0) writable_ = true;
-        bool gone = false;
-        gone_ = &gone;
+        base::DestructionFlag::Watch const watch{destroyed_};
         if (reading_ && (readable_ || ended_ || unwatched_)) {
             reading_ = false;
             if (owner_ != nullptr) owner_->on_readable();
-            if (gone) return;
+            if (watch.destroyed()) return;
         }
         if (writing_ && (writable_ || ended_ || unwatched_)) {
             writing_ = false;
             if (owner_ != nullptr) owner_->on_writable();
-            if (gone) return;
+            if (watch.destroyed()) return;
         }
-        gone_ = nullptr;
     }
 
     IoResult fail(int code) noexcept {
@@ -122,7 +120,7 @@ private:
     int const socket_;
     StreamOwner* owner_{nullptr};
     std::string peer_;
-    bool* gone_{nullptr};  ///< of the `on_events` that runs, to be told if this is destroyed inside
+    base::DestructionFlag destroyed_{};  ///< by those whom `on_events` tells
     int error_{0};
     int broken_{0};  ///< why it can neither read nor write
     bool reading_{false};

@@ -1,5 +1,7 @@
 #include "service/calls/http_entry.hpp"
 
+#include "base/loop/loop_rule.hpp"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,6 +9,7 @@
 namespace tinkxx::service {
 
 void HttpEntry::begin(std::shared_ptr<HttpOrder const> order) {
+    TINKXX_ASSERT_LOOP(http_->scheduler());
     if (!book_) return;
     order_ = std::move(order);
     started_ = shown_since_ = http_->scheduler().now();
@@ -40,6 +43,7 @@ void HttpEntry::look() {
 }
 
 void HttpEntry::flow() {
+    TINKXX_ASSERT_LOOP(http_->scheduler());
     if (!std::exchange(flows_, true)) look();
 }
 

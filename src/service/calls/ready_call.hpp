@@ -2,7 +2,7 @@
 
 #include <tinkxx/future.hpp>
 
-#include "service/calls/session_call.hpp"
+#include "service/calls/promise_call.hpp"
 
 #include <memory>
 #include <string>
@@ -12,30 +12,20 @@ namespace tinkxx::service {
 
 /// Gives what `fn` reads once the session, or the sampler, is ready.
 template <class T, class Fn>
-class ReadyCall final : public SessionCall {
+class ReadyCall final : public PromiseCall<T> {
 public:
-    ReadyCall(std::shared_ptr<ClientCore> core, std::shared_ptr<Sampler> sampler, std::string name,
-              Promise<T> promise, Fn fn)
-        : SessionCall{std::move(core), std::move(sampler), std::move(name)},
-          promise_{std::move(promise)},
+    ReadyCall(Promise<T> promise, std::shared_ptr<ClientCore> core,
+              std::shared_ptr<Sampler> sampler, std::string name, Fn fn)
+        : PromiseCall<T>{std::move(promise), std::move(core), std::move(sampler), std::move(name)},
           fn_{std::move(fn)} {}
-
-    void launch() {
-        promise_.on_cancel(canceller());
-        SessionCall::launch();
-    }
 
 private:
     void go() override {
         Result<T> result = fn_();
-        if (!result) return fail(result.error());
-        leave();
-        promise_.set_result(std::move(result));
+        if (!result) return this->fail(result.error());
+        this->keep(std::move(result));
     }
-    void answer(Error error) override { promise_.set_error(std::move(error)); }
-    bool answered() const override { return promise_.done(); }
 
-    Promise<T> promise_;
     Fn fn_;
 };
 
@@ -43,12 +33,8 @@ private:
 template <class T, class Fn>
 [[nodiscard]] Future<T> once_ready(Runtime const& runtime, std::shared_ptr<ClientCore> core,
                                    std::shared_ptr<Sampler> sampler, std::string name, Fn fn) {
-    Promise<T> promise{runtime};
-    auto future = promise.get_future();
-    std::make_shared<ReadyCall<T, Fn>>(std::move(core), std::move(sampler), std::move(name),
-                                       std::move(promise), std::move(fn))
-        ->launch();
-    return future;
+    return launch<ReadyCall<T, Fn>>(runtime, std::move(core), std::move(sampler), std::move(name),
+                                    std::move(fn));
 }
 
 }  // namespace tinkxx::service

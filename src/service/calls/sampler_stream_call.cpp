@@ -4,20 +4,14 @@
 
 namespace tinkxx::service {
 
-SamplerStreamCall::SamplerStreamCall(Runtime const& runtime,
+SamplerStreamCall::SamplerStreamCall(Promise<void> promise, Runtime const& runtime,
                                      std::shared_ptr<Sampler> const& sampler, std::string name,
-                                     Order order, DataHandler on_data, Promise<void> promise)
-    : SessionCall{sampler->core().shared_from_this(), sampler, std::move(name)},
+                                     Order order, DataHandler on_data)
+    : PromiseCall{std::move(promise), sampler->core().shared_from_this(), sampler, std::move(name)},
       runtime_{runtime.context()},
       ready_sampler_{*sampler},
       make_order_{std::move(order)},
-      on_data_{std::move(on_data)},
-      promise_{std::move(promise)} {}
-
-void SamplerStreamCall::launch() {
-    promise_.on_cancel(canceller());
-    SessionCall::launch();
-}
+      on_data_{std::move(on_data)} {}
 
 void SamplerStreamCall::go() {
     Promise<HttpResponse> whole{runtime_};
@@ -42,8 +36,7 @@ void SamplerStreamCall::go() {
 void SamplerStreamCall::over(Result<HttpResponse> const& outcome) {
     if (!under_way()) return;
     if (!outcome) return fail(outcome.error());
-    leave();
-    promise_.set_value();
+    keep({});
 }
 
 void SamplerStreamCall::drop() noexcept { told_.cancel(); }

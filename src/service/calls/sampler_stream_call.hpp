@@ -3,7 +3,7 @@
 #include <tinkxx/future.hpp>
 
 #include "service/calls/http_stream_call.hpp"
-#include "service/calls/session_call.hpp"
+#include "service/calls/promise_call.hpp"
 
 #include <functional>
 #include <memory>
@@ -13,22 +13,18 @@
 namespace tinkxx::service {
 
 /// One streamed call of a sampler: waits for it, asks, and hands on what comes.
-class SamplerStreamCall final : public SessionCall {
+class SamplerStreamCall final : public PromiseCall<void> {
 public:
     /// Makes the order once the sampler is there.
     using Order = std::function<HttpOrder(Sampler&)>;
 
-    SamplerStreamCall(Runtime const& runtime, std::shared_ptr<Sampler> const& sampler,
-                      std::string name, Order order, DataHandler on_data, Promise<void> promise);
-
-    /// Goes to the loop. Any thread, once.
-    void launch();
+    SamplerStreamCall(Promise<void> promise, Runtime const& runtime,
+                      std::shared_ptr<Sampler> const& sampler, std::string name, Order order,
+                      DataHandler on_data);
 
 private:
     void go() override;
     void over(Result<HttpResponse> const& outcome);
-    void answer(Error error) override { promise_.set_error(std::move(error)); }
-    bool answered() const override { return promise_.done(); }
     void drop() noexcept override;
     Stage stage() const noexcept override;
     void describe(OperationStatus& status, TimePoint now) const override;
@@ -37,7 +33,6 @@ private:
     Sampler& ready_sampler_;  // the base holds it
     Order const make_order_;
     DataHandler on_data_;
-    Promise<void> promise_;
     std::shared_ptr<HttpStreamCall> stream_{};
     Future<void> told_{};  ///< once the stream is over
 };

@@ -101,6 +101,7 @@ ClientCore::~ClientCore() {
 }
 
 void ClientCore::attach() {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (std::exchange(attached_, true)) return;
     session_->add(*this);
     telemetry_.emplace(*session_);
@@ -135,6 +136,7 @@ void ClientCore::tell_stage(OperationStatus const& standing, Metadata call) cons
 }
 
 void ClientCore::only_old_members() {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (members_ == wire::Members::before_0_26) return;
     members_ = wire::Members::before_0_26;
     http().log(LogLevel::info,

@@ -336,6 +336,7 @@ void HttpCall::end() noexcept {
 }
 
 void HttpCall::pause(bool on) noexcept {
+    TINKXX_ASSERT_LOOP(context_->scheduler());
     paused_ = on;
     if (call_.id != 0) context_->transport().pause(call_, on);
 }

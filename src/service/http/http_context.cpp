@@ -90,6 +90,7 @@ Random& HttpContext::random() {
 double HttpContext::chance() { return random().unit(); }
 
 std::string HttpContext::take_text(std::size_t bytes) {
+    TINKXX_ASSERT_LOOP(scheduler());
     std::string text;
     if (bytes >= shortest_kept && texts_kept_ > 0 &&
         texts_[texts_kept_ - 1].capacity() / 4 <= bytes) {
@@ -134,6 +135,7 @@ void HttpContext::write(LogLevel level, std::string line) const {
 }
 
 void HttpContext::note_deprecation(Operation const& operation, Headers const& headers) {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (auto const note = notes_.read(headers, scheduler().now())) {
         log(note->level, operation.name() + ": deprecated: " + note->text);
     }
@@ -169,6 +171,7 @@ void HttpContext::write_dump(std::string line) const {
 }
 
 bool HttpContext::usable() {
+    TINKXX_ASSERT_LOOP(scheduler());
     if (!resident_ && !closed_) {
         resident_ = true;
         runtime_->add(*this);  // closes at once if the runtime is shutting down

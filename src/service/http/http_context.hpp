@@ -8,6 +8,7 @@
 #include "base/common/intrusive_list.hpp"
 #include "base/runtime/runtime_core.hpp"
 #include "service/common/random.hpp"
+#include "service/common/thrown.hpp"
 #include "service/http/client_config.hpp"
 #include "service/http/credentials.hpp"
 #include "service/http/deprecation_notes.hpp"
@@ -19,6 +20,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tinkxx::service {
@@ -85,6 +88,14 @@ public:
     template <class Event>
     void tell_here(void (Observer::*member)(Event const&), Event const& event) const;
 
+    /// Has `fn`, which a caller gave, called on the callback executor. What it throws is logged,
+    /// and said of `whose` ("an observer"), which stays. Any thread.
+    template <class Fn>
+    void call_back(std::string_view whose, LogLevel level, Fn fn) const;
+    /// As above, at once: for those who are on the callback executor.
+    template <class Fn>
+    void call_here(std::string_view whose, LogLevel level, Fn const& fn) const;
+
     /// An empty text with room for an answer of so many bytes: one that was given back, if it is
     /// not much too large, since that is still in the caches.
     [[nodiscard]] std::string take_text(std::size_t bytes);
@@ -145,13 +156,23 @@ void HttpContext::tell(void (Observer::*member)(Event const&), Event event) cons
 template <class Event>
 void HttpContext::tell_here(void (Observer::*member)(Event const&), Event const& event) const {
     for (auto const& observer : config_->observers) {
-        try {
-            (observer.get()->*member)(event);
-        } catch (std::exception const& e) {
-            log(LogLevel::error, std::string{"an observer threw: "} + e.what());
-        } catch (...) {
-            log(LogLevel::error, "an observer threw something that is no exception");
-        }
+        call_here("an observer", LogLevel::error, [&] { (observer.get()->*member)(event); });
+    }
+}
+
+template <class Fn>
+void HttpContext::call_back(std::string_view whose, LogLevel level, Fn fn) const {
+    runtime_->run_callback([self = shared_from_this(), whose, level, fn = std::move(fn)] {
+        self->call_here(whose, level, fn);
+    });
+}
+
+template <class Fn>
+void HttpContext::call_here(std::string_view whose, LogLevel level, Fn const& fn) const {
+    try {
+        fn();
+    } catch (...) {
+        log(level, std::string{whose} + ' ' + threw());
     }
 }
 

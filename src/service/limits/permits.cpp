@@ -24,7 +24,6 @@ void PermitWaiter::stop_waiting() noexcept {
 
 PermitLimit::~PermitLimit() {
     while (!queue_.empty()) forget(*queue_.front());
-    if (gone_ != nullptr) *gone_ = true;
 }
 
 void PermitLimit::forget(PermitWaiter& waiter) noexcept {
@@ -48,19 +47,12 @@ bool PermitLimit::take(PermitWaiter& waiter, std::int64_t cost) noexcept {
 
 void PermitLimit::give_back(std::int64_t cost) {
     balance_ += cost;
-    if (gone_ == nullptr) serve();
+    if (!destroyed_.watched()) serve();
 }
 
 void PermitLimit::serve() {
-    struct Serving {
-        PermitLimit& limit;
-        bool gone{false};
-        ~Serving() {
-            if (!gone) limit.gone_ = nullptr;
-        }
-    } serving{.limit = *this};
-    gone_ = &serving.gone;
-    while (!serving.gone && !queue_.empty() && open()) {
+    base::DestructionFlag::Watch const watch{destroyed_};
+    while (!watch.destroyed() && !queue_.empty() && open()) {
         auto& waiter = *queue_.front();
         forget(waiter);
         balance_ -= waiter.cost_;

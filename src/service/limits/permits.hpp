@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/common/intrusive_list.hpp"
+#include "base/loop/destruction_flag.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -66,7 +67,7 @@ private:
     std::int64_t balance_;
     std::int64_t const least_;  ///< balance at which one more is admitted
     base::IntrusiveList<PermitWaiter, &PermitWaiter::links_> queue_{};
-    bool* gone_{nullptr};  ///< of the `serve` that runs, to be told if this is destroyed inside
+    base::DestructionFlag destroyed_{};  ///< watched by the `serve` that runs
 };
 
 /// Bytes that may be under way at once (R-SAMP-23). Who comes while the balance is not negative is

@@ -2,13 +2,22 @@
 
 #include "service/http/http_error.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace tinkxx::service {
 
-RecoveryMachine::RecoveryMachine(std::string run_id, RecoveryRules rules,
+std::chrono::milliseconds delay_after(int attempt, RecoveryPolicy const& policy) noexcept {
+    auto delay = std::min(policy.backoff, policy.max_backoff);
+    for (int i = 1; i < attempt && delay < policy.max_backoff; ++i) {
+        delay = std::min(delay * 2, policy.max_backoff);
+    }
+    return delay;
+}
+
+RecoveryMachine::RecoveryMachine(std::string run_id, RecoveryPolicy policy,
                                  std::optional<std::string> checkpoint)
-    : run_id_{std::move(run_id)}, rules_{rules}, known_{std::move(checkpoint)} {}
+    : run_id_{std::move(run_id)}, policy_{std::move(policy)}, known_{std::move(checkpoint)} {}
 
 RecoveryMachine::Action RecoveryMachine::begin() {
     ++attempt_;
@@ -34,8 +43,8 @@ RecoveryMachine::Action RecoveryMachine::on_checkpoint(std::optional<std::string
 }
 
 RecoveryMachine::Action RecoveryMachine::on_error(Error error) {
-    if (attempt_ >= rules_.max_attempts || cannot_heal(error)) return GiveUp{std::move(error)};
-    return Wait{rules_.delay_after(attempt_), std::move(error)};
+    if (attempt_ >= policy_.max_attempts || cannot_heal(error)) return GiveUp{std::move(error)};
+    return Wait{delay_after(attempt_, policy_), std::move(error)};
 }
 
 }  // namespace tinkxx::service

@@ -1,8 +1,7 @@
 #pragma once
 
 #include <tinkxx/error.hpp>
-
-#include "service/recovery/recovery_rules.hpp"
+#include <tinkxx/recovery_policy.hpp>
 
 #include <chrono>
 #include <optional>
@@ -10,6 +9,10 @@
 #include <variant>
 
 namespace tinkxx::service {
+
+/// How long to wait after an attempt that failed, 1 being the first: twice as long each time.
+[[nodiscard]] std::chrono::milliseconds delay_after(int attempt,
+                                                    RecoveryPolicy const& policy) noexcept;
 
 /// Leads one run through its attempts to be recovered (R-EXT-42). Holds no socket and no clock.
 class RecoveryMachine {
@@ -32,7 +35,8 @@ public:
     using Action = std::variant<Fetch, Create, Wait, GiveUp>;
 
     /// `checkpoint` is the one to be restored, if that is known.
-    RecoveryMachine(std::string run_id, RecoveryRules rules, std::optional<std::string> checkpoint);
+    RecoveryMachine(std::string run_id, RecoveryPolicy policy,
+                    std::optional<std::string> checkpoint);
 
     /// Begins an attempt.
     [[nodiscard]] Action begin();
@@ -47,7 +51,7 @@ public:
 
 private:
     std::string run_id_;
-    RecoveryRules rules_;
+    RecoveryPolicy policy_;
     std::optional<std::string> known_;
     std::string chosen_{};
     int attempt_{0};

@@ -287,22 +287,15 @@ Result<void> DownloadCall::Stream::keep(ContentRange const& range, std::string v
 
 // The call ----------------------------------------------------------------------------------------
 
-DownloadCall::DownloadCall(std::shared_ptr<ClientCore> core, std::string name,
-                           Runtime const& runtime, DownloadOrder order,
-                           Promise<DownloadedCheckpoint> promise)
-    : SessionCall{std::move(core), nullptr, std::move(name)},
+DownloadCall::DownloadCall(Promise<DownloadedCheckpoint> promise, std::shared_ptr<ClientCore> core,
+                           std::string name, Runtime const& runtime, DownloadOrder order)
+    : PromiseCall{std::move(promise), std::move(core), nullptr, std::move(name)},
       runtime_{runtime.context()},
       order_{std::move(order)},
-      promise_{std::move(promise)},
       work_{std::make_shared<Work>()} {
     work_->options = order_.options;
     work_->what = order_.what;
     work_->archive = order_.archive;
-}
-
-void DownloadCall::launch() {
-    promise_.on_cancel(canceller());
-    SessionCall::launch();
 }
 
 void DownloadCall::go() { ask_for_links(); }
@@ -562,8 +555,7 @@ void DownloadCall::finish_step() {
                   if (!outcome) return fail(named(outcome.error()));
                   if (!work_->done) return finish_step();
                   auto const keep_alive = shared_from_this();
-                  leave();
-                  promise_.set_value(std::move(work_->result));
+                  keep(std::move(work_->result));
               });
 }
 

@@ -8,7 +8,7 @@
 #include "files/download_folder.hpp"
 #include "files/extraction.hpp"
 #include "service/calls/http_stream_call.hpp"
-#include "service/calls/session_call.hpp"
+#include "service/calls/promise_call.hpp"
 #include "service/common/alarm.hpp"
 #include "service/rest/content_range.hpp"
 
@@ -44,7 +44,7 @@ struct DownloadOrder {
 
 /// Fetches the files of a checkpoint in pieces, several at once, and goes on with what is left of
 /// an earlier try. Files are written on the callback executor, decisions are made on the loop.
-class DownloadCall final : public SessionCall {
+class DownloadCall final : public PromiseCall<DownloadedCheckpoint> {
 public:
     /// With less than this left, links are asked for again (R-REST-12).
     static constexpr std::chrono::minutes least_left{5};
@@ -53,13 +53,10 @@ public:
     /// Links are not asked for more often, should they never last as long.
     static constexpr std::chrono::seconds between_links{60};
 
-    DownloadCall(std::shared_ptr<ClientCore> core, std::string name, Runtime const& runtime,
-                 DownloadOrder order, Promise<DownloadedCheckpoint> promise);
+    DownloadCall(Promise<DownloadedCheckpoint> promise, std::shared_ptr<ClientCore> core,
+                 std::string name, Runtime const& runtime, DownloadOrder order);
 
     using SessionCall::set_call;
-
-    /// Goes to the loop. Any thread, once.
-    void launch();
 
 private:
     /// What the executor works on; it outlives the call while a task runs.
@@ -92,15 +89,12 @@ private:
     /// on.
     void elsewhere(std::function<Result<void>()> work, std::function<void(Result<void>)> then);
 
-    void answer(Error error) override { promise_.set_error(std::move(error)); }
-    bool answered() const override { return promise_.done(); }
     void drop() noexcept override;
     Stage stage() const noexcept override;
     void describe(OperationStatus& status, TimePoint now) const override;
 
     std::shared_ptr<detail::CallContext> const runtime_;
     DownloadOrder order_;
-    Promise<DownloadedCheckpoint> promise_;
     std::shared_ptr<Work> const work_;
 
     DownloadLinks links_{};

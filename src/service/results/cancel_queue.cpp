@@ -113,6 +113,7 @@ void CancelQueue::drain(TimePoint deadline, std::function<void()> done) {
 void CancelQueue::Deadline::on_time() { queue->close(); }
 
 void CancelQueue::close() {
+    TINKXX_ASSERT_LOOP(context_->http().scheduler());
     closed_ = true;
     auto& scheduler = context_->http().scheduler();
     scheduler.disarm(*this);

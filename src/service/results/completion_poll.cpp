@@ -32,7 +32,6 @@ CompletionPoll::~CompletionPoll() {
     for (auto* const list : {&waiters_, &done_}) {
         while (!list->empty()) forget(*list->front());
     }
-    if (gone_ != nullptr) *gone_ = true;
 }
 
 void CompletionPoll::wait(CompletionWaiter& waiter, std::string_view request_id) {
@@ -195,18 +194,11 @@ void CompletionPoll::on_time() {
 }
 
 void CompletionPoll::tell() {
-    struct Telling {
-        CompletionPoll& poll;
-        bool gone{false};
-        ~Telling() {
-            if (!gone) poll.gone_ = nullptr;
-        }
-    } telling{.poll = *this};
-    gone_ = &telling.gone;
+    base::DestructionFlag::Watch const watch{destroyed_};
     while (auto* const waiter = done_.pop_front()) {
         waiter->poll_ = nullptr;
         waiter->on_completion(*std::exchange(waiter->completed_, std::nullopt));
-        if (telling.gone) return;
+        if (watch.destroyed()) return;
     }
     around_->scheduler().disarm(*this);
     go_on();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/common/intrusive_list.hpp"
+#include "base/loop/destruction_flag.hpp"
 #include "service/http/http_call.hpp"
 #include "service/results/completion_machine.hpp"
 #include "service/results/result_poll.hpp"
@@ -121,7 +122,7 @@ private:
     std::string failure_{};   ///< of the last poll; empty if it went well
     TimePoint failing_since_{};
     bool given_up_{false};
-    bool* gone_{nullptr};  ///< of the `tell` that runs
+    base::DestructionFlag destroyed_{};  ///< by those whom `tell` tells
 };
 
 }  // namespace tinkxx::service

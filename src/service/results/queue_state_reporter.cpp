@@ -1,8 +1,26 @@
 #include "service/results/queue_state_reporter.hpp"
 
+#include "service/http/http_context.hpp"
 #include "service/http/http_error.hpp"
 
+#include <utility>
+
 namespace tinkxx::service {
+
+void QueueStateReporter::tell(HttpContext const& http, CallOptions const& call,
+                              QueueStateEvent told) {
+    std::optional<std::string> line;
+    if (call.queue_warnings) {
+        line = report(told.owner_id, told.state, told.reason, http.scheduler().now());
+    }
+    told.reason = reason_for(told.state, told.reason);
+    if (line) http.log(LogLevel::warning, *line);
+    for (auto const& handler : call.on_queue_state) {
+        http.call_back("a queue-state handler", LogLevel::warning,
+                       [handler, told] { handler(told); });
+    }
+    if (http.observed()) http.tell(&Observer::on_queue_state, std::move(told));
+}
 
 std::optional<std::string> QueueStateReporter::report(std::string_view id, QueueState state,
                                                       std::string_view reason, TimePoint now) {

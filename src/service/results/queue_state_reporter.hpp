@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tinkxx/call_options.hpp>
+#include <tinkxx/observer.hpp>
 #include <tinkxx/scheduler.hpp>
 #include <tinkxx/types/queue_state.hpp>
 
@@ -9,6 +11,8 @@
 #include <string_view>
 
 namespace tinkxx::service {
+
+class HttpContext;
 
 /// Whose requests wait on the server.
 struct QueueSubject {
@@ -23,6 +27,14 @@ inline constexpr QueueSubject training_queue{"Training",
 inline constexpr QueueSubject model_creation_queue{"Model creation",
                                                    "concurrent training clients rate limit hit"};
 
+/// What the service said last about the queue in which a call waits.
+struct QueueStanding {
+    QueueState state{};
+    std::string reason{};
+
+    bool operator==(QueueStanding const&) const = default;
+};
+
 /// Decides which reports of waiting requests are worth a warning: one per minute for all requests
 /// of one sampler or model (R-SAMP-60 … R-SAMP-63). A value of the client it belongs to.
 class QueueStateReporter {
@@ -30,6 +42,11 @@ public:
     static constexpr std::chrono::seconds pause{60};
 
     explicit QueueStateReporter(QueueSubject subject) noexcept : subject_{subject} {}
+
+    /// Tells of what the service says about the queue in which a call waits: the log, if that is
+    /// worth a warning and the call does not want none; then the call's handlers and observers.
+    /// `told` has the reason as the service gave it.
+    void tell(HttpContext const& http, CallOptions const& call, QueueStateEvent told);
 
     /// The line to log at warning level, if any. `id` is that of the sampler or model.
     [[nodiscard]] std::optional<std::string> report(std::string_view id, QueueState state,

@@ -356,14 +356,9 @@ void ResultPoll::log_wait(Error const* failure) const {
 
 void ResultPoll::tell_queue_state(wire::QueueReport const& queue) {
     auto& http = around_->http();
-    try {
+    http.call_here("an observer of queue states", LogLevel::warning, [&] {
         listener_->on_queue_state(queue.state, http.config().scrubber.scrub(queue.reason));
-    } catch (std::exception const& e) {
-        http.log(LogLevel::warning, std::string{"an observer of queue states threw: "} + e.what());
-    } catch (...) {
-        http.log(LogLevel::warning,
-                 "an observer of queue states threw something that is no exception");
-    }
+    });
 }
 
 void ResultPoll::fail(ErrorDetails error) {

@@ -28,6 +28,15 @@ void describe_stall(OperationStatus& status, Standing const& call, TimePoint now
     if (call.gives_up) status.gives_up_in = *call.gives_up - now;
 }
 
+void describe_alone(OperationStatus& status, ServiceRequest const& call, TimePoint now) {
+    auto const standing = call.standing();
+    status.attempt = standing.attempt;
+    if (standing.until) status.ends_in = *standing.until - now;
+    status.why =
+        standing.doing == Standing::Doing::sending ? describe(standing, now) : standing.why;
+    describe_stall(status, standing, now);
+}
+
 void describe(OperationStatus& status, ServiceRequest const& call, TimePoint now) {
     auto standing = call.standing();
     describe_stall(status, standing, now);

@@ -16,6 +16,9 @@ namespace tinkxx::service {
 /// will try.
 void describe_stall(OperationStatus& status, Standing const& call, TimePoint now);
 
+/// All that there is to say of a call that is this request and nothing else.
+void describe_alone(OperationStatus& status, ServiceRequest const& call, TimePoint now);
+
 /// Says why the call waits for this request, or poll, and until when.
 void describe(OperationStatus& status, ServiceRequest const& call, TimePoint now);
 void describe(OperationStatus& status, ResultPoll const& poll, HttpContext& http, TimePoint now);

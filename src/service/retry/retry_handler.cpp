@@ -2,6 +2,7 @@
 
 #include "base/common/entropy.hpp"
 #include "base/loop/loop_rule.hpp"
+#include "service/common/thrown.hpp"
 #include "service/http/http_error.hpp"
 #include "service/retry/retry_rules.hpp"
 
@@ -149,12 +150,8 @@ bool RetryHandler::retryable(RetryConfig const& config, Error const& error) {
 RetryVerdict RetryHandler::classify(RetryConfig const& config, Error const& error) {
     try {
         if (!is_retryable(config, error)) return {.end = RetryEnd::permanent};
-    } catch (std::exception const& thrown) {
-        return {.end = RetryEnd::permanent,
-                .note = std::string{"RetryConfig::retry_if threw: "} + thrown.what()};
     } catch (...) {
-        return {.end = RetryEnd::permanent,
-                .note = "RetryConfig::retry_if threw something that is no std::exception"};
+        return {.end = RetryEnd::permanent, .note = "RetryConfig::retry_if " + threw()};
     }
     return {.retry = true, .end = RetryEnd::none};
 }

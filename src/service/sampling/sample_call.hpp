@@ -5,13 +5,12 @@
 
 #include "service/breaker/breaker_guard.hpp"
 #include "service/core/pending_call.hpp"
-#include "service/results/completion_poll.hpp"
-#include "service/results/result_poll.hpp"
 #include "service/retry/retry_handler.hpp"
+#include "service/sampling/attempt_notes.hpp"
 #include "service/sampling/sample_dispatch.hpp"
+#include "service/sampling/sample_exchange.hpp"
 #include "service/sampling/sample_order.hpp"
 #include "service/sampling/sampler.hpp"
-#include "wire/sampling/sample.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -22,11 +21,12 @@
 
 namespace tinkxx::service {
 
-/// One sample on its way (R-SAMP-10): sampler, handler, dispatch, submit, result; and round again
-/// when an attempt fails.
+/// One sample on its way (R-SAMP-10): sampler, handler, dispatch, and what goes over the wire; and
+/// round again when an attempt fails.
 ///
 /// `PendingCall` is the last base, so that small members lie in the space behind it.
-class SampleCall final : private SamplerWaiter,
+class SampleCall final : private SampleExchange::Owner,
+                         private SamplerWaiter,
                          private HandledCall,
                          private Timer,
                          public PendingCall {
@@ -39,10 +39,6 @@ public:
     void launch();
 
 private:
-    /// What a sample has once it is dispatched. Before that, while it waits for its turn, it should
-    /// be small.
-    struct Dispatched;
-
     ClientCore& core() const noexcept override { return sampler_->core(); }
     std::string_view call_name() const noexcept override { return order_.operation; }
     std::chrono::milliseconds limit() const noexcept override;
@@ -68,16 +64,19 @@ private:
     bool logs_progress() const noexcept override;
     void on_time() override;
 
-    [[nodiscard]] bool may_repeat(Error const& error, RepeatCost cost);
-    [[nodiscard]] std::optional<Error> before_repeat();
-    [[nodiscard]] bool may_poll_again(RepeatCost cost);
-    void submitted(HttpResponse const& response);
-    void submit_failed(Error const& error);
-    void completed(Completed completed);
-    void retrieved(RetrievedResult result);
-    void queue_reported(QueueState state, std::string const& reason);
+    // For the exchange.
+    bool may_repeat(Error const& error, RepeatCost cost) override;
+    std::optional<Error> before_repeat() override;
+    bool may_poll_again(RepeatCost cost) override;
+    void on_stage(Stage stage) override { enter_stage(stage); }
+    void on_written() override;
+    void on_refusal(Error const& error) override;
+    bool on_accepted() override;
+    void on_sample(SampleResponse response) override;
+    void on_failure(Error const& error) override { attempt_failed(named(error)); }
+    std::shared_ptr<void const> handle() override { return shared_from_this(); }
+    bool goes_on() const noexcept override { return under_way(); }
 
-    [[nodiscard]] std::shared_ptr<SampleCall> self();
     [[nodiscard]] HttpContext& http() const noexcept { return core().http(); }
     [[nodiscard]] Scheduler& scheduler() const noexcept { return http().scheduler(); }
     void attempt();
@@ -85,16 +84,10 @@ private:
     [[nodiscard]] DispatchPath path() const noexcept;
     [[nodiscard]] DispatchPermits* permits() noexcept;
     void hold();
-    [[nodiscard]] bool encode();
-    void encoded(std::shared_ptr<std::string const> tail);
-    void not_done(Error const& error);
     void submit();
-    void refused(Error const& error);
-    void accepted(wire::Submitted submitted);
-    void poll(std::int64_t known_bytes);
-    void decode(RetrievedResult result);
-    void decoded(Result<SampleResponse> response, bool protobuf);
+    void back_off(Error const& error);
     void attempt_failed(Error error);
+    [[nodiscard]] AttemptNotes notes() const noexcept;
     [[nodiscard]] RetryVerdict judge(Error& error);
     [[nodiscard]] bool allowed(RetryCount const& count, std::chrono::nanoseconds wait);
     [[nodiscard]] RetryCount count(std::chrono::nanoseconds took) const noexcept;
@@ -114,24 +107,19 @@ private:
     /// What only its present stage says of it.
     void fill_of_stage(OperationStatus& status, TimePoint now) const;
     [[nodiscard]] ErrorDetails with_request(ErrorDetails details) const;
-    void report_attempt(Error const& error, bool retry) const;
-    template <class Event>
-    [[nodiscard]] Event event() const;
 
     // What follows is for the loop thread only, but for what is const and the promise.
-    wire::Members tail_members_{wire::Members::newest};
     Stage stage_{Stage::starting};  ///< its own; what it uses may stand elsewhere
     SampleDispatch dispatch_{};
     bool bypass_handler_{false};
     std::shared_ptr<Sampler> const sampler_;
     SampleOrder order_;
     Promise<SampleResponse> promise_;
-    std::unique_ptr<Dispatched> dispatched_{};
+    std::unique_ptr<SampleExchange> exchange_{};  ///< null until the first permit, and at the end
     BreakerGuard guard_{};
     std::unique_ptr<RetryBudgetState> own_budget_{};  ///< null: the handler's, if it has one
     /// Why the last failure is not repeated; null if that is not decided yet.
     std::unique_ptr<RetryVerdict const> denied_{};
-    std::shared_ptr<std::string const> tail_{};
     std::int64_t attempt_{0};
     std::int64_t requests_{0};
     std::int64_t seq_id_{0};

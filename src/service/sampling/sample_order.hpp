@@ -3,7 +3,7 @@
 #include <tinkxx/call_options.hpp>
 
 #include "service/core/pending_bound.hpp"
-#include "service/sampling/place_wait.hpp"
+#include "service/core/place_wait.hpp"
 #include "wire/sampling/sample.hpp"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What a sample tells about itself.
 #include "service/results/standing.hpp"
-#include "service/sampling/dispatched_sample.hpp"
+#include "service/sampling/sample_call.hpp"
 
 namespace tinkxx::service {
 
@@ -11,23 +11,23 @@ Stage SampleCall::shown() const noexcept {
         case Stage::waiting_for_credential:
             return sampler_->stage();
         case Stage::submitting:
-            if (!dispatched_ || dispatched_->submit() == nullptr) return stage_;
-            return stage_of(dispatched_->submit()->doing());
+            if (!exchange_ || exchange_->submitting() == nullptr) return stage_;
+            return stage_of(exchange_->submitting()->doing());
         case Stage::polling:
             break;
         default:
             return stage_;
     }
-    auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr;
+    auto const* const poll = exchange_ ? exchange_->poll() : nullptr;
     return poll != nullptr ? stage_of(*poll) : Stage::polling;
 }
 
 void SampleCall::fill(OperationStatus& status, TimePoint now) const {
     if (why_) status.why = *why_;
     status.attempt = attempt_;
-    if (dispatched_) {
-        status.request_id = dispatched_->request_id;
-        if (auto const* const queue = dispatched_->queue.get()) {
+    if (exchange_) {
+        status.request_id = exchange_->request_id();
+        if (auto const* const queue = exchange_->queue()) {
             status.queue_state = queue->state;
             status.queue_reason = queue->reason;
         }
@@ -54,7 +54,7 @@ std::optional<std::string> SampleCall::held_by() const {
                    " are submitted at a time (DispatchLimits::throttled)";
         case Stage::waiting_for_bytes:
             return "other prompts are being submitted (DispatchLimits::bytes); this one counts " +
-                   std::to_string(dispatched_->permits.byte_cost) + " bytes";
+                   std::to_string(exchange_->permits().byte_cost) + " bytes";
         case Stage::encoding:
             return "its long prompt is being written";
         case Stage::decoding:
@@ -82,18 +82,18 @@ void SampleCall::fill_of_stage(OperationStatus& status, TimePoint now) const {
         case Stage::backing_off:
         case Stage::billing_pause:
         case Stage::waiting_to_retry: {
-            bool const submitted = dispatched_ && dispatched_->stalled_since != TimePoint{};
-            status.stalled = now - (submitted ? dispatched_->stalled_since : shown_since());
+            bool const submitted = exchange_ && exchange_->stalled_since() != TimePoint{};
+            status.stalled = now - (submitted ? exchange_->stalled_since() : shown_since());
             break;
         }
         case Stage::submitting:
-            if (auto const* const request = dispatched_ ? dispatched_->submit() : nullptr) {
+            if (auto const* const request = exchange_ ? exchange_->submitting() : nullptr) {
                 describe(status, *request, now);
-                status.stalled = now - dispatched_->stalled_since;
+                status.stalled = now - exchange_->stalled_since();
             }
             break;
         case Stage::polling:
-            if (auto const* const poll = dispatched_ ? dispatched_->poll() : nullptr) {
+            if (auto const* const poll = exchange_ ? exchange_->poll() : nullptr) {
                 describe(status, *poll, core().http(), now);
             }
             break;

@@ -19,7 +19,7 @@ constexpr std::string_view join_path = "/api/v1/join_sampling_session";
 Sampler::Sampler(std::shared_ptr<ClientCore> core, SamplerPlan plan)
     : core_{std::move(core)},
       plan_{std::move(plan)},
-      config_{std::make_shared<RetryConfig const>(plan_.retry)},
+      config_{std::make_shared<RetryConfig const>(plan_.options.retry)},
       reporter_{sampling_queue} {}
 
 std::shared_ptr<Sampler> Sampler::make(std::shared_ptr<ClientCore> core, SamplerPlan plan) {
@@ -52,6 +52,7 @@ std::optional<Result<void>> Sampler::when_ready(SamplerWaiter& waiter) {
 }
 
 void Sampler::forget(SamplerWaiter& waiter) noexcept {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     if (waiter.links_.linked()) waiters_.erase(waiter);
 }
 
@@ -72,8 +73,8 @@ void Sampler::create() {
     wire::CreateSamplingSession request;
     request.session_id = core_->session().session_id();
     request.sampling_session_seq_id = *session_seq_id_;
-    if (!plan_.base_model.empty()) request.base_model = plan_.base_model;
-    if (!plan_.model_path.empty()) request.model_path = plan_.model_path;
+    if (!plan_.options.base_model.empty()) request.base_model = plan_.options.base_model;
+    if (!plan_.options.model_path.empty()) request.model_path = plan_.options.model_path;
     send(create_path, wire::encode_create_sampling_session(request), Repeat::once);
 }
 
@@ -222,6 +223,7 @@ std::shared_ptr<RetryHandler> Sampler::handler_of(RetryConfig const& config) {
 
 std::shared_ptr<RetryHandler> Sampler::handler_for(RetryConfig const& config,
                                                    RetryOverrides const& overrides) {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     // R-RETRY-60: a call shares semaphore and counters unless it has a limit of its own.
     bool const own = overrides.max_connections.is_set() || overrides.semaphore_key;
     return own ? handler_of(config) : handler_;
@@ -236,21 +238,12 @@ bool Sampler::stuck_detection() const noexcept {
 }
 
 CompletionPoll* Sampler::completions() {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     if (!core_->session().completion_poll()) return nullptr;
     if (!completions_) {
         completions_ = std::make_unique<CompletionPoll>(core_->results(), id_, clone_);
     }
     return completions_->works() ? completions_.get() : nullptr;
-}
-
-std::string Sampler::reason_for(QueueState state, std::string const& reason) const {
-    return reporter_.reason_for(state, reason);
-}
-
-void Sampler::warn_of_queue(QueueState state, std::string const& reason) {
-    if (auto line = reporter_.report(id_, state, reason, core_->scheduler().now())) {
-        core_->http().log(LogLevel::warning, *std::move(line));
-    }
 }
 
 void Sampler::cancel_on_server(std::string const& request_id) {
@@ -262,6 +255,7 @@ void Sampler::report_undecodable(Error const& error, std::string const& request_
 }
 
 void Sampler::warn_unanswered(std::string_view options) {
+    TINKXX_ASSERT_LOOP(core_->scheduler());
     if (options.empty() || std::exchange(unanswered_warned_, true)) return;
     core_->http().log(LogLevel::warning,
                       "sample: the server did not answer " + std::string{options} +
@@ -270,20 +264,6 @@ void Sampler::warn_unanswered(std::string_view options) {
 
 void Sampler::capture(Error const& error) {
     if (auto* const to = core_->context().telemetry()) to->capture(error);
-}
-
-void Sampler::call_back(Task task) const {
-    core_->http().runtime().run_callback([core = core_, task = std::move(task)]() mutable {
-        try {
-            task();
-        } catch (std::exception const& e) {
-            core->http().log(LogLevel::warning,
-                             std::string{"a queue-state handler threw: "} + e.what());
-        } catch (...) {
-            core->http().log(LogLevel::warning,
-                             "a queue-state handler threw something that is no exception");
-        }
-    });
 }
 
 Metadata Sampler::metadata(Metadata call) const {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tinkxx/circuit_breaker.hpp>
+#include <tinkxx/model_options.hpp>
 #include <tinkxx/observer.hpp>
 #include <tinkxx/retry_config.hpp>
 
@@ -35,16 +35,12 @@ private:
 
 /// Where a sampler comes from.
 struct SamplerPlan {
-    /// One of the two, or `sampling_session_id`.
-    std::string base_model{};
-    std::string model_path{};
+    /// The caller's. Names no weights if there is a `sampling_session_id`.
+    SamplerOptions options{};
     /// Of a sampling session that exists already.
     std::string sampling_session_id{};
     /// A copy of another process's sampler, which needs numbers of its own (R-SESS-32, 36).
     bool copy{false};
-    RetryConfig retry{};
-    bool record_stability_info{false};
-    std::optional<CircuitBreaker> breaker{};
 };
 
 /// One sampling session, from its creation on: its id, its sequence numbers, its retry handler
@@ -84,7 +80,7 @@ public:
     [[nodiscard]] std::int64_t next_seq_id() noexcept { return next_seq_id_++; }
     [[nodiscard]] std::int64_t peek_seq_id() const noexcept { return next_seq_id_; }
     [[nodiscard]] bool record_stability_info() const noexcept {
-        return plan_.record_stability_info;
+        return plan_.options.record_stability_info;
     }
     [[nodiscard]] std::shared_ptr<RetryConfig const> config_for(RetryOverrides const& overrides);
     [[nodiscard]] std::shared_ptr<RetryHandler> handler_for(RetryConfig const& config,
@@ -96,15 +92,12 @@ public:
     /// Null where each sample polls for itself.
     [[nodiscard]] CompletionPoll* completions();
 
-    [[nodiscard]] std::string reason_for(QueueState state, std::string const& reason) const;
-    void warn_of_queue(QueueState state, std::string const& reason);
+    [[nodiscard]] QueueStateReporter& reporter() noexcept { return reporter_; }
     void cancel_on_server(std::string const& request_id);
     void report_undecodable(Error const& error, std::string const& request_id, bool protobuf);
     /// Warns once that the server left out what was asked for (C-30). Nothing if none was.
     void warn_unanswered(std::string_view options);
     void capture(Error const& error);
-    /// Runs a caller's function on the callback executor; what it throws is logged (R-FUT-32).
-    void call_back(Task task) const;
     [[nodiscard]] Metadata metadata(Metadata call) const;
 
 private:

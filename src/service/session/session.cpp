@@ -325,6 +325,7 @@ void Session::when_ready(ReadyWaiter& waiter) {
 }
 
 void Session::forget(ReadyWaiter& waiter) noexcept {
+    TINKXX_ASSERT_LOOP(runtime_->scheduler());
     if (waiter.links_.linked()) waiters_.erase(waiter);
 }
 

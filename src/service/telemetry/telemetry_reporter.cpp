@@ -60,9 +60,7 @@ TelemetryReporter::TelemetryReporter(HttpContext& context, TelemetryOptions opti
       queue_{options.rules},
       call_{context, *this} {}
 
-TelemetryReporter::~TelemetryReporter() {
-    if (gone_ != nullptr) *gone_ = true;
-}
+TelemetryReporter::~TelemetryReporter() = default;
 
 /// Telemetry must not fail those who report (R-TEL-23), whatever happens here.
 template <class Fn>
@@ -283,13 +281,11 @@ void TelemetryReporter::end_drains() {
     std::vector<Drain> ended{std::move_iterator{first.begin()}, std::move_iterator{first.end()}};
     drains_.waiting.erase(first.begin(), first.end());
     watch_drains();
-    bool gone = false;
-    gone_ = &gone;
+    base::DestructionFlag::Watch const watch{destroyed_};
     for (auto& drain : ended) {
         drain.done(flushed >= drain.target);
-        if (gone) return;
+        if (watch.destroyed()) return;
     }
-    gone_ = nullptr;
 }
 
 void TelemetryReporter::close(TimePoint deadline, Drained done) {

@@ -3,6 +3,7 @@
 #include <tinkxx/detail/unique_function.hpp>
 #include <tinkxx/scheduler.hpp>
 
+#include "base/loop/destruction_flag.hpp"
 #include "service/common/random.hpp"
 #include "service/http/http_call.hpp"
 #include "service/telemetry/telemetry.hpp"
@@ -119,7 +120,7 @@ private:
     bool naming_session_{false};  ///< a capture waits to be named in the log
     TelemetryQueue queue_;
     Drains drains_{*this};
-    bool* gone_{nullptr};  ///< to be set if a callback destroys this
+    base::DestructionFlag destroyed_{};  ///< by those who are told that a drain is over
     HttpCall call_;
 };
 

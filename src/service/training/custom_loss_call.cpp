@@ -2,6 +2,7 @@
 
 #include "math/check.hpp"
 #include "math/loss_listener.hpp"
+#include "service/common/thrown.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -26,11 +27,12 @@ TensorData zeros_like(TensorView const& targets) {
     return {.data = std::vector<float>(cells(targets)), .shape = shape_of(targets)};
 }
 
-Error thrown(std::exception_ptr exception, std::string_view what) {
+/// Of the exception that is being handled.
+Error thrown_by_loss() {
     return Error{{.kind = ErrorKind::callback,
-                  .message = "the loss function threw: " + std::string{what},
+                  .message = "the loss function " + threw(),
                   .category = ErrorCategory::user,
-                  .exception = std::move(exception)}};
+                  .exception = std::current_exception()}};
 }
 
 /// Hands what a loss tells of its regularizers to the client's observers, which may be called here:
@@ -125,24 +127,19 @@ ForwardBackwardOutput with_custom_metrics(ForwardBackwardOutput output, CustomLo
     return output;
 }
 
-CustomLossCall::CustomLossCall(std::shared_ptr<TrainingModel> model, CallOptions call,
+CustomLossCall::CustomLossCall(Promise<ForwardBackwardOutput> promise,
+                               std::shared_ptr<TrainingModel> model, CallOptions call,
                                Headers headers, std::shared_ptr<CustomLossData> data,
-                               CustomLoss loss, Cut cut, PassPlan forward, Ticket backward,
-                               Promise<ForwardBackwardOutput> promise)
-    : TrainingCall{model->core_handle(), std::string{operation}, std::move(call)},
+                               CustomLoss loss, Cut cut, PassPlan forward, Ticket backward)
+    : PromiseCall{std::move(promise), model->core_handle(), std::string{operation},
+                  std::move(call)},
       model_{std::move(model)},
       headers_{std::move(headers)},
       data_{std::move(data)},
       loss_{std::move(loss)},
       cut_{std::move(cut)},
       forward_{std::move(forward)},
-      backward_{std::move(backward)},
-      promise_{std::move(promise)} {}
-
-void CustomLossCall::launch() {
-    promise_.on_cancel(canceller());
-    SessionCall::launch();
-}
+      backward_{std::move(backward)} {}
 
 void CustomLossCall::go() { start(std::move(forward_)); }
 
@@ -162,8 +159,7 @@ void CustomLossCall::on_pass(std::vector<RetrievedResult> results) {
             },
             [this](Result<ForwardBackwardOutput> output) {
                 if (!output) return unreadable(output.error());
-                leave();
-                promise_.set_value(with_custom_metrics(*std::move(output), *std::move(value_)));
+                keep(with_custom_metrics(*std::move(output), *std::move(value_)));
             });
         return;
     }
@@ -203,10 +199,8 @@ Result<CustomLossValue> CustomLossCall::compute(std::vector<RetrievedResult> con
         value = loss_(data_->given, *logprobs);
     } catch (Error const& error) {
         return error;
-    } catch (std::exception const& e) {
-        return thrown(std::current_exception(), e.what());
     } catch (...) {
-        return thrown(std::current_exception(), "something that is no exception");
+        return thrown_by_loss();
     }
     if (auto problem = math::custom_value_problem(operation, value, *logprobs)) {
         return *std::move(problem);

@@ -37,22 +37,17 @@ struct CustomLossData {
 /// A forward pass, the caller's function, and a backward pass with weights that give its gradient
 /// (R-TRAIN-70..72). Has the turns of both passes from the beginning, so that later calls stay
 /// behind it.
-class CustomLossCall final : public TrainingCall {
+class CustomLossCall final : public PromiseCall<ForwardBackwardOutput, TrainingCall> {
 public:
-    CustomLossCall(std::shared_ptr<TrainingModel> model, CallOptions call, Headers headers,
-                   std::shared_ptr<CustomLossData> data, CustomLoss loss, Cut cut, PassPlan forward,
-                   Ticket backward, Promise<ForwardBackwardOutput> promise);
+    CustomLossCall(Promise<ForwardBackwardOutput> promise, std::shared_ptr<TrainingModel> model,
+                   CallOptions call, Headers headers, std::shared_ptr<CustomLossData> data,
+                   CustomLoss loss, Cut cut, PassPlan forward, Ticket backward);
 
     static constexpr std::string_view operation = "forward_backward_custom";
-
-    /// Goes to the loop. Any thread, once.
-    void launch();
 
 private:
     void go() override;
     void on_pass(std::vector<RetrievedResult> results) override;
-    void answer(Error error) override { promise_.set_error(std::move(error)); }
-    bool answered() const override { return promise_.done(); }
     void drop() noexcept override;
     QueueStateReporter& reporter() override { return model_->reporter(); }
     std::string const& owner() const override { return model_->id(); }
@@ -70,7 +65,6 @@ private:
     Cut const cut_;
     PassPlan forward_;
     Ticket backward_;
-    Promise<ForwardBackwardOutput> promise_;
     /// When the function was asked.
     TimePoint asked_{};
     /// Once the function has said it.

@@ -45,38 +45,17 @@ void TrainingCall::unreadable(Error const& error) {
 
 void TrainingCall::on_queue_state(Submission const& of, QueueState state,
                                   std::string const& reason) {
+    QueueStanding now{state, reason};
     QueueStateEvent told;
     told.state = state;
-    told.reason = reporter().reason_for(state, reason);
+    told.reason = reason;
     told.request_id = of.request_id();
     told.request_type = of.request_type();
     told.owner_id = owner();
-    told.changed = queue_state_ != state || queue_reason_ != reason;
+    told.changed = queue_ != now;
     told.metadata = core().metadata(call_.metadata);
-    queue_state_ = state;
-    queue_reason_ = reason;
-    auto& http = core().http();
-    if (call_.queue_warnings) {
-        if (auto line = reporter().report(owner(), state, reason, scheduler().now())) {
-            http.log(LogLevel::warning, *std::move(line));
-        }
-    }
-    for (auto const& handler : call_.on_queue_state) call_back(handler, told);
-    if (http.observed()) http.tell(&Observer::on_queue_state, std::move(told));
-}
-
-void TrainingCall::call_back(QueueStateHandler const& handler, QueueStateEvent const& told) {
-    auto http = core().http().shared_from_this();
-    http->runtime().run_callback([http, handler, told] {
-        try {
-            handler(told);
-        } catch (std::exception const& e) {
-            http->log(LogLevel::warning, std::string{"a queue-state handler threw: "} + e.what());
-        } catch (...) {
-            http->log(LogLevel::warning,
-                      "a queue-state handler threw something that is no exception");
-        }
-    });
+    queue_ = std::move(now);
+    reporter().tell(core().http(), call_, std::move(told));
 }
 
 void TrainingCall::describe(OperationStatus& status, TimePoint now) const {

@@ -3,7 +3,7 @@
 #include <tinkxx/call_options.hpp>
 #include <tinkxx/future.hpp>
 
-#include "service/calls/session_call.hpp"
+#include "service/calls/promise_call.hpp"
 #include "service/passes/pass.hpp"
 #include "service/results/queue_state_reporter.hpp"
 #include "service/training/model.hpp"
@@ -58,14 +58,12 @@ private:
     void on_error(Error error) override;
     void on_queue_state(Submission const& of, QueueState state, std::string const& reason) override;
     void on_standing() override { look(); }
-    void call_back(QueueStateHandler const& handler, QueueStateEvent const& told);
 
     CallOptions const call_;
     Pass pass_;
     std::optional<Stage> own_{};
     std::string own_why_{};
-    std::optional<QueueState> queue_state_{};
-    std::string queue_reason_{};
+    std::optional<QueueStanding> queue_{};
     /// Of the last results, for those who cannot read them.
     std::string result_type_{};
     bool result_protobuf_{false};
@@ -97,38 +95,29 @@ void TrainingCall::read(std::vector<RetrievedResult> results,
 
 /// A call of a model that makes one pass.
 template <class T>
-class ModelCall final : public TrainingCall {
+class ModelCall final : public PromiseCall<T, TrainingCall> {
 public:
     using Decode = std::function<Result<T>(std::vector<RetrievedResult> const&)>;
 
-    ModelCall(std::shared_ptr<TrainingModel> model, std::string name, CallOptions call,
-              PassPlan plan, Decode decode, Promise<T> promise)
-        : TrainingCall{model->core_handle(), std::move(name), std::move(call)},
+    ModelCall(Promise<T> promise, std::shared_ptr<TrainingModel> model, std::string name,
+              CallOptions call, PassPlan plan, Decode decode)
+        : PromiseCall<T, TrainingCall>{std::move(promise), model->core_handle(), std::move(name),
+                                       std::move(call)},
           model_{std::move(model)},
           plan_{std::move(plan)},
-          decode_{std::move(decode)},
-          promise_{std::move(promise)} {}
-
-    /// Goes to the loop. Any thread, once.
-    void launch() {
-        promise_.on_cancel(canceller());
-        SessionCall::launch();
-    }
+          decode_{std::move(decode)} {}
 
 private:
-    void go() override { start(std::move(plan_)); }
+    void go() override { this->start(std::move(plan_)); }
     void on_pass(std::vector<RetrievedResult> results) override {
-        read<Result<T>>(std::move(results), decode_, [this](Result<T> result) {
-            if (!result) return unreadable(result.error());
-            leave();
-            promise_.set_result(std::move(result));
+        this->template read<Result<T>>(std::move(results), decode_, [this](Result<T> result) {
+            if (!result) return this->unreadable(result.error());
+            this->keep(std::move(result));
         });
     }
-    void answer(Error error) override { promise_.set_error(std::move(error)); }
-    bool answered() const override { return promise_.done(); }
     void drop() noexcept override {
         plan_ = {};  // and the turn, if it was not begun
-        TrainingCall::drop();
+        this->TrainingCall::drop();
     }
     QueueStateReporter& reporter() override { return model_->reporter(); }
     std::string const& owner() const override { return model_->id(); }
@@ -136,7 +125,6 @@ private:
     std::shared_ptr<TrainingModel> const model_;
     PassPlan plan_;
     Decode const decode_;
-    Promise<T> promise_;
 };
 
 /// Starts such a call. Any thread.
@@ -144,12 +132,8 @@ template <class T>
 [[nodiscard]] Future<T> call_model(Runtime const& runtime, std::shared_ptr<TrainingModel> model,
                                    std::string name, CallOptions call, PassPlan plan,
                                    typename ModelCall<T>::Decode decode) {
-    Promise<T> promise{runtime};
-    auto future = promise.get_future();
-    std::make_shared<ModelCall<T>>(std::move(model), std::move(name), std::move(call),
-                                   std::move(plan), std::move(decode), std::move(promise))
-        ->launch();
-    return future;
+    return launch<ModelCall<T>>(runtime, std::move(model), std::move(name), std::move(call),
+                                std::move(plan), std::move(decode));
 }
 
 }  // namespace tinkxx::service

@@ -12,7 +12,7 @@ namespace tinkxx::service {
 namespace {
 
 /// Creates a model by one request: from nothing, or from a checkpoint.
-class CreateCall final : public TrainingCall {
+class CreateCall final : public PromiseCall<ModelHandle, TrainingCall> {
 public:
     /// Writes the request, once the session is there.
     using Write = std::function<SubmitOrder(std::string const& session, std::int64_t model_seq,
@@ -32,16 +32,10 @@ public:
         bool fits_old_members{true};
     };
 
-    CreateCall(CoreHandle session, Order order, Promise<ModelHandle> promise)
-        : TrainingCall{session, order.operation, CallOptions{}},
+    CreateCall(Promise<ModelHandle> promise, CoreHandle session, Order order)
+        : PromiseCall{std::move(promise), session, order.operation, CallOptions{}},
           session_{std::move(session)},
-          order_{std::move(order)},
-          promise_{std::move(promise)} {}
-
-    void launch() {
-        promise_.on_cancel(canceller());
-        SessionCall::launch();
-    }
+          order_{std::move(order)} {}
 
 private:
     void go() override {
@@ -76,29 +70,17 @@ private:
         core().http().log(LogLevel::info, name() + ": model " + *id + " of " + order_.subject);
         auto model =
             std::make_shared<TrainingModel>(session_, *std::move(id), std::move(order_.optimizer));
-        leave();
-        promise_.set_value(std::move(model));
+        keep(std::move(model));
     }
-    void answer(Error error) override { promise_.set_error(std::move(error)); }
-    bool answered() const override { return promise_.done(); }
     QueueStateReporter& reporter() override { return reporter_; }
     std::string const& owner() const override { return order_.subject; }
 
     CoreHandle const session_;
     Order order_;
-    Promise<ModelHandle> promise_;
     QueueStateReporter reporter_{model_creation_queue};
     std::int64_t model_seq_{0};
     wire::Members members_{wire::Members::newest};
 };
-
-Future<ModelHandle> start(Runtime const& runtime, CoreHandle session, CreateCall::Order order) {
-    Promise<ModelHandle> promise{runtime};
-    auto future = promise.get_future();
-    std::make_shared<CreateCall>(std::move(session), std::move(order), std::move(promise))
-        ->launch();
-    return future;
-}
 
 /// R-TRAIN-82: one request makes a model as its checkpoint was.
 Future<ModelHandle> load_new_model(Runtime const& runtime, CoreHandle session, SavedModel saved,
@@ -107,8 +89,8 @@ Future<ModelHandle> load_new_model(Runtime const& runtime, CoreHandle session, S
     order.operation = saved.operation;
     order.subject = saved.path;
     if (!saved.with_optimizer) {
-        order.optimizer = saved.optimizer.value_or(OptimizerConfig{AdamConfig{}});
-        order.fits_old_members = !saved.optimizer;
+        order.optimizer = saved.options.optimizer.value_or(OptimizerConfig{AdamConfig{}});
+        order.fits_old_members = !saved.options.optimizer;
     }
     order.write = [saved = std::move(saved), token = std::move(token)](
                       std::string const& session_id, std::int64_t model_seq,
@@ -116,9 +98,9 @@ Future<ModelHandle> load_new_model(Runtime const& runtime, CoreHandle session, S
         wire::LoadWeights request;
         request.session_id = session_id;
         request.model_seq_id = model_seq;
-        if (!saved.base_model.empty()) request.base_model = saved.base_model;
-        request.user_metadata = saved.user_metadata;
-        if (!saved.with_optimizer) request.optimizer_config = saved.optimizer;
+        if (!saved.options.base_model.empty()) request.base_model = saved.options.base_model;
+        request.user_metadata = metadata_if_any(saved.options.user_metadata);
+        if (!saved.with_optimizer) request.optimizer_config = saved.options.optimizer;
         request.path = saved.path;
         request.optimizer = saved.with_optimizer;
         if (!token.empty()) request.weights_access_token = token;
@@ -134,7 +116,7 @@ Future<ModelHandle> load_new_model(Runtime const& runtime, CoreHandle session, S
         }
         return session_id + ":train:" + std::to_string(model_seq);
     };
-    return start(runtime, std::move(session), std::move(order));
+    return launch<CreateCall>(runtime, std::move(session), std::move(order));
 }
 
 /// Which model a checkpoint needs (R-TRAIN-81, R-TRAIN-84).
@@ -146,14 +128,16 @@ Result<NewModel> model_for(SavedModel const& saved, WeightsInfo const& info) {
     }
     NewModel model;
     model.operation = saved.operation;
-    model.base_model = saved.base_model.empty() ? info.base_model : saved.base_model;
-    model.lora.rank = *info.lora_rank;
-    model.lora.train_unembed = info.train_unembed.value_or(true);
-    model.lora.train_mlp = info.train_mlp.value_or(true);
-    model.lora.train_attn = info.train_attn.value_or(true);
-    model.optimizer =
-        saved.with_optimizer ? info.optimizer_config : saved.optimizer.value_or(AdamConfig{});
-    model.user_metadata = saved.user_metadata;
+    model.base_model =
+        saved.options.base_model.empty() ? info.base_model : saved.options.base_model;
+    auto& lora = model.options.lora;
+    lora.rank = *info.lora_rank;
+    lora.train_unembed = info.train_unembed.value_or(true);
+    lora.train_mlp = info.train_mlp.value_or(true);
+    lora.train_attn = info.train_attn.value_or(true);
+    model.options.optimizer = saved.with_optimizer ? info.optimizer_config
+                                                   : saved.options.optimizer.value_or(AdamConfig{});
+    model.options.user_metadata = saved.options.user_metadata;
     return model;
 }
 
@@ -178,15 +162,15 @@ std::string token_of(ClientCore& core, std::string const& raw) {
 
 Future<ModelHandle> create_by_load(Runtime const& runtime, CoreHandle const& session,
                                    CoreHandle const& lookup, SavedModel saved, bool exchanges) {
-    if (saved.token.empty() || !exchanges) {
-        auto token = saved.token;
+    if (saved.options.weights_access_token.empty() || !exchanges) {
+        auto token = saved.options.weights_access_token;
         return load_new_model(runtime, session, std::move(saved), std::move(token));
     }
-    auto token =
-        once_ready<std::string>(runtime, lookup, nullptr, saved.operation,
-                                [core = lookup.get(), raw = saved.token]() -> Result<std::string> {
-                                    return token_of(*core, raw);
-                                });
+    auto token = once_ready<std::string>(
+        runtime, lookup, nullptr, saved.operation,
+        [core = lookup.get(), raw = saved.options.weights_access_token]() -> Result<std::string> {
+            return token_of(*core, raw);
+        });
     return token.then([runtime, session, saved = std::move(saved)](std::string exchanged) mutable {
         return load_new_model(runtime, session, std::move(saved), std::move(exchanged));
     });
@@ -194,10 +178,8 @@ Future<ModelHandle> create_by_load(Runtime const& runtime, CoreHandle const& ses
 
 Future<Checkpointed> look_up(Runtime const& runtime, CoreHandle const& lookup,
                              SavedModel const& saved) {
-    Promise<Checkpointed> promise{runtime};
-    auto found = promise.get_future();
-    std::make_shared<RequestCall<Checkpointed>>(
-        lookup, nullptr, saved.operation,
+    return launch<RequestCall<Checkpointed>>(
+        runtime, lookup, nullptr, saved.operation,
         [path = saved.path](ClientCore& core) {
             auto order = post_order(core.http(), "/api/v1/weights_info",
                                     wire::encode_weights_info(path), Purpose::train);
@@ -206,15 +188,12 @@ Future<Checkpointed> look_up(Runtime const& runtime, CoreHandle const& lookup,
             return order;
         },
         Repeat::submit_loop,
-        [core = lookup.get(),
-         raw = saved.token](HttpResponse const& response) -> Result<Checkpointed> {
+        [core = lookup.get(), raw = saved.options.weights_access_token](
+            HttpResponse const& response) -> Result<Checkpointed> {
             auto info = wire::decode_weights_info(response.body);
             if (!info) return info.error();
             return Checkpointed{*std::move(info), token_of(*core, raw)};
-        },
-        std::move(promise))
-        ->launch();
-    return found;
+        });
 }
 
 /// A model of the checkpoint's shape, and then its weights: two requests.
@@ -237,17 +216,17 @@ Future<ModelHandle> create_model(Runtime const& runtime, CoreHandle session, New
     CreateCall::Order order;
     order.operation = model.operation;
     order.subject = model.base_model;
-    order.optimizer = model.optimizer;
-    order.fits_old_members = std::holds_alternative<AdamConfig>(model.optimizer);
+    order.optimizer = model.options.optimizer;
+    order.fits_old_members = std::holds_alternative<AdamConfig>(model.options.optimizer);
     order.write = [model = std::move(model)](std::string const& session_id, std::int64_t model_seq,
                                              wire::Members members) {
         wire::CreateModel request;
         request.session_id = session_id;
         request.model_seq_id = model_seq;
         request.base_model = model.base_model;
-        request.user_metadata = model.user_metadata;
-        request.lora_config = model.lora;
-        request.optimizer_config = model.optimizer;
+        request.user_metadata = metadata_if_any(model.options.user_metadata);
+        request.lora_config = model.options.lora;
+        request.optimizer_config = model.options.optimizer;
         auto made = json_submit("/api/v1/create_model", "CreateModel",
                                 wire::encode_create_model(request, members));
         made.repeat = Repeat::once;
@@ -256,7 +235,7 @@ Future<ModelHandle> create_model(Runtime const& runtime, CoreHandle session, New
     order.read = [](std::string_view answer, std::string const&, std::int64_t) {
         return wire::decode_model_created(answer);
     };
-    return start(runtime, std::move(session), std::move(order));
+    return launch<CreateCall>(runtime, std::move(session), std::move(order));
 }
 
 Future<ModelHandle> create_model_from(Runtime const& runtime, CoreHandle const& session,
@@ -311,10 +290,8 @@ Future<TrainingRun> get_training_run(Runtime const& runtime, CoreHandle sessionl
             "run_id is \"" + run_id +
                 "\"; it must be the id of a run, such as TrainingClient::model_id() gives")});
     }
-    Promise<TrainingRun> promise{runtime};
-    auto future = promise.get_future();
-    std::make_shared<RequestCall<TrainingRun>>(
-        std::move(sessionless), nullptr, std::string{operation},
+    return launch<RequestCall<TrainingRun>>(
+        runtime, std::move(sessionless), nullptr, std::string{operation},
         [path = "/api/v1/training_runs/" + run_id](ClientCore& ready) {
             auto const& config = ready.http().config();
             auto order = get_order(ready.http(), path, Purpose::train);
@@ -324,10 +301,7 @@ Future<TrainingRun> get_training_run(Runtime const& runtime, CoreHandle sessionl
             return order;
         },
         repeat,
-        [](HttpResponse const& response) { return wire::decode_training_run(response.body); },
-        std::move(promise))
-        ->launch();
-    return future;
+        [](HttpResponse const& response) { return wire::decode_training_run(response.body); });
 }
 
 }  // namespace tinkxx::service

@@ -2,6 +2,7 @@
 
 #include <tinkxx/call_options.hpp>
 #include <tinkxx/future.hpp>
+#include <tinkxx/model_options.hpp>
 #include <tinkxx/types/training.hpp>
 
 #include "service/calls/request_call.hpp"
@@ -26,19 +27,20 @@ template <class T>
 [[nodiscard]] Future<T> ask_json(Runtime const& runtime, CoreHandle core, std::string_view name,
                                  std::string path, std::string body, CallOptions const& call,
                                  Result<T> (*decode)(std::string_view)) {
-    Promise<T> promise{runtime};
-    auto future = promise.get_future();
-    auto const operation = std::make_shared<RequestCall<T>>(
-        std::move(core), nullptr, std::string{name},
+    return launch_prepared<RequestCall<T>>(
+        runtime, [&](auto& made) { made.set_call(call.deadline, call.metadata); }, std::move(core),
+        nullptr, std::string{name},
         [path = std::move(path), body = std::move(body)](ClientCore& ready) {
             return post_order(ready.http(), path, body, Purpose::train);
         },
         Repeat::submit_loop,
-        [decode](HttpResponse const& response) { return decode(response.body); },
-        std::move(promise));
-    operation->set_call(call.deadline, call.metadata);
-    operation->launch();
-    return future;
+        [decode](HttpResponse const& response) { return decode(response.body); });
+}
+
+/// Metadata as requests have them: none rather than empty ones.
+[[nodiscard]] inline std::optional<UserMetadata> metadata_if_any(UserMetadata metadata) {
+    if (metadata.empty()) return std::nullopt;
+    return metadata;
 }
 
 /// A model to be created.
@@ -46,9 +48,7 @@ struct NewModel {
     /// Names the call in messages.
     std::string operation{};
     std::string base_model{};
-    LoraConfig lora{};
-    OptimizerConfig optimizer{};
-    std::optional<UserMetadata> user_metadata{};
+    TrainingOptions options{};
 };
 [[nodiscard]] Future<ModelHandle> create_model(Runtime const& runtime, CoreHandle session,
                                                NewModel model);
@@ -59,13 +59,7 @@ struct SavedModel {
     std::string path{};
     /// Whether the state of the optimizer is restored too.
     bool with_optimizer{false};
-    /// Empty: that of the checkpoint.
-    std::string base_model{};
-    /// Empty: Adam.
-    std::optional<OptimizerConfig> optimizer{};
-    std::optional<UserMetadata> user_metadata{};
-    /// Of the owner of the checkpoint; empty if that is ours. A secret.
-    std::string token{};
+    FromStateOptions options{};
 };
 /// `lookup` is where the checkpoint is looked up: a core without a session, with the token as its
 /// credential if there is one (R-TRAIN-83).

@@ -47,7 +47,7 @@ protected:
             resolve(tinker.options(), [](char const*) { return std::optional<std::string>{}; })));
         auto core = make_core(tinker.runtime, config, service::SessionKind::session,
                               tinker.transport, std::nullopt, std::make_shared<std::uint64_t>());
-        sampler = Sampler::make(std::move(core), {.base_model = "org/tiny"});
+        sampler = Sampler::make(std::move(core), {.options = {.base_model = "org/tiny"}});
         tinker.on_other =
             [this](testing::SentRequest const& request) -> support::FakeTinker::Answer {
             if (!refuses || !request.path.ends_with("create_sampling_session")) return std::nullopt;

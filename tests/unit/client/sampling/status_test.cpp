@@ -32,11 +32,7 @@ using ::testing::Not;
 using testing::Reply;
 using testing::SentRequest;
 
-Reply never() {
-    return Reply{.status = 0, .delay = 24h, .failure = Failure{}};
-}
-
-;
+Reply never() { return Reply{.status = 0, .delay = 24h, .failure = Failure{}}; }
 
 /// Keeps what it is told of stages.
 class StageNotes final : public Observer {

@@ -60,8 +60,6 @@ CustomLossValue half_squares(std::span<Datum const>, std::span<TensorData const>
     return value;
 }
 
-;
-
 class TrainingStartTest : public ::testing::Test {
 protected:
     ServiceClient& service() {

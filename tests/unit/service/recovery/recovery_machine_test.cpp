@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace tinkxx::service {
 namespace {
 
@@ -15,43 +17,49 @@ Error trouble(std::string message = "no route") {
     return Error{{.kind = ErrorKind::connection, .message = std::move(message)}};
 }
 
-TEST(RecoveryRules, HaveTheDefaultsOfThePolicy) {  // R-EXT-40
-    RecoveryRules const rules;
-    EXPECT_EQ(rules.max_attempts, 3);
-    EXPECT_EQ(rules.backoff, 5s);
-    EXPECT_EQ(rules.max_backoff, 60s);
-    EXPECT_EQ(rules.poll_interval, 30s);
-    EXPECT_EQ(rules.max_concurrent, 1);
-    EXPECT_EQ(rules.checked(), rules);
+/// The numbers of a policy, which can be compared.
+auto numbers(RecoveryPolicy const& policy) {
+    return std::tuple{policy.max_attempts, policy.backoff, policy.max_backoff, policy.poll_interval,
+                      policy.max_concurrent};
 }
 
-TEST(RecoveryRules, WhatCannotWorkStandsForItsDefault) {  // R-EXT-40
-    RecoveryRules const wrong{.max_attempts = 0,
-                              .backoff = 0ms,
-                              .max_backoff = -1ms,
-                              .poll_interval = std::chrono::milliseconds::max(),
-                              .max_concurrent = -2};
-    EXPECT_EQ(wrong.checked(), RecoveryRules{});
-    RecoveryRules const right{.max_attempts = 1,
-                              .backoff = 1ms,
-                              .max_backoff = 2ms,
-                              .poll_interval = 3ms,
-                              .max_concurrent = 4};
-    EXPECT_EQ(right.checked(), right);
+TEST(RecoveryPolicy, HasDefaultsThatWork) {  // R-EXT-40
+    RecoveryPolicy const policy;
+    EXPECT_EQ(policy.max_attempts, 3);
+    EXPECT_EQ(policy.backoff, 5s);
+    EXPECT_EQ(policy.max_backoff, 60s);
+    EXPECT_EQ(policy.poll_interval, 30s);
+    EXPECT_EQ(policy.max_concurrent, 1);
+    EXPECT_EQ(numbers(policy.checked()), numbers(policy));
 }
 
-TEST(RecoveryRules, WaitTwiceAsLongEachTimeUpToTheCap) {  // R-EXT-42
-    RecoveryRules const rules;
-    EXPECT_EQ(rules.delay_after(1), 5s);
-    EXPECT_EQ(rules.delay_after(2), 10s);
-    EXPECT_EQ(rules.delay_after(4), 40s);
-    EXPECT_EQ(rules.delay_after(5), 60s);
-    EXPECT_EQ(rules.delay_after(2'000'000'000), 60s);
-    EXPECT_EQ((RecoveryRules{.backoff = 5s, .max_backoff = 2s}.delay_after(1)), 2s);
+TEST(RecoveryPolicy, WhatCannotWorkStandsForItsDefault) {  // R-EXT-40
+    RecoveryPolicy const wrong{.max_attempts = 0,
+                               .backoff = 0ms,
+                               .max_backoff = -1ms,
+                               .poll_interval = std::chrono::milliseconds::max(),
+                               .max_concurrent = -2};
+    EXPECT_EQ(numbers(wrong.checked()), numbers(RecoveryPolicy{}));
+    RecoveryPolicy const right{.max_attempts = 1,
+                               .backoff = 1ms,
+                               .max_backoff = 2ms,
+                               .poll_interval = 3ms,
+                               .max_concurrent = 4};
+    EXPECT_EQ(numbers(right.checked()), numbers(right));
+}
+
+TEST(RecoveryPolicy, WaitsTwiceAsLongEachTimeUpToTheCap) {  // R-EXT-42
+    RecoveryPolicy const policy;
+    EXPECT_EQ(delay_after(1, policy), 5s);
+    EXPECT_EQ(delay_after(2, policy), 10s);
+    EXPECT_EQ(delay_after(4, policy), 40s);
+    EXPECT_EQ(delay_after(5, policy), 60s);
+    EXPECT_EQ(delay_after(2'000'000'000, policy), 60s);
+    EXPECT_EQ(delay_after(1, RecoveryPolicy{.backoff = 5s, .max_backoff = 2s}), 2s);
 }
 
 TEST(RecoveryMachine, GivesUpAtOnceWhatCannotHeal) {  // R-EXT-42
-    RecoveryMachine machine{"run", RecoveryRules{}, "tinker://r/weights/a"};
+    RecoveryMachine machine{"run", RecoveryPolicy{}, "tinker://r/weights/a"};
     (void)machine.begin();
     EXPECT_TRUE(std::holds_alternative<RecoveryMachine::Wait>(machine.on_error(trouble())));
     auto details = trouble("its certificate is refused").details();
