@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 sample, http_example, readme = sys.argv[1], sys.argv[2], Path(sys.argv[3]).read_text(encoding="utf-8")
-expected = re.search(r"^```cpp\n.*?^```\n\n```\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL).group(1)
+expected = re.search(r"^```cpp\n// Asks a model.*?^```\n\n```\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL).group(1)
 # The model of the first is `tinkxx/tiny`, whose tokens are bytes: no file is needed to know its tokenizer.
 SEQUENCES = [{"stop_reason": "length", "tokens": list(line.encode())} for line in expected.splitlines()]
 ANSWERS = {
