@@ -205,13 +205,13 @@ struct FakeTinker::Impl {
             json.member("lora_rank", found->second.rank);
             json.member("corrupted", found->second.lost);
             json.member("last_request_time", "2027-01-15T08:00:00Z");
-            if (auto const saved = last_saved.find(id); saved != last_saved.end()) {
+            if (auto const last = last_saved.find(id); last != last_saved.end()) {
                 json.key("last_checkpoint");
                 json.open_object();
-                json.member("checkpoint_id", saved->second.substr(saved->second.find("weights/")));
+                json.member("checkpoint_id", last->second.substr(last->second.find("weights/")));
                 json.member("checkpoint_type", "training");
                 json.member("time", "2027-01-15T08:00:00Z");
-                json.member("tinker_path", saved->second);
+                json.member("tinker_path", last->second);
                 json.close_object();
             }
         }));

@@ -1,4 +1,4 @@
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include "support/logging_runtime.hpp"
 
@@ -65,7 +65,7 @@ testing::Reply json_reply(std::string body, int status) {
     return reply;
 }
 
-FakeTinker::FakeTinker(std::uint64_t seed)
+RawTinker::RawTinker(std::uint64_t seed)
     : log_{std::make_shared<std::vector<std::string>>()},
       clock{std::make_shared<testing::ManualClock>(
           testing::ManualClockOptions{.seed = seed, .auto_advance = true})},
@@ -74,7 +74,7 @@ FakeTinker::FakeTinker(std::uint64_t seed)
     transport->otherwise([this](testing::SentRequest const& request) { return answer(request); });
 }
 
-ClientOptions FakeTinker::options() const {
+ClientOptions RawTinker::options() const {
     ClientOptions options;
     options.base_url = "http://tinker.test";
     options.api_key = "tml-test-key";
@@ -84,14 +84,14 @@ ClientOptions FakeTinker::options() const {
     return options;
 }
 
-std::vector<std::int64_t> FakeTinker::submitted_seq_ids() const {
+std::vector<std::int64_t> RawTinker::submitted_seq_ids() const {
     std::vector<std::int64_t> ids;
     ids.reserve(submits_.size());
     for (auto const& submit : submits_) ids.push_back(submit.seq_id);
     return ids;
 }
 
-std::vector<std::string> FakeTinker::trained_steps() const {
+std::vector<std::string> RawTinker::trained_steps() const {
     std::vector<std::string> steps;
     for (auto const& submit : trained_) {
         if (submit.path == "create_model") continue;
@@ -100,14 +100,14 @@ std::vector<std::string> FakeTinker::trained_steps() const {
     return steps;
 }
 
-std::size_t FakeTinker::count(std::string_view path) const { return transport->sent(path).size(); }
+std::size_t RawTinker::count(std::string_view path) const { return transport->sent(path).size(); }
 
-std::size_t FakeTinker::logged(std::string_view text) const {
+std::size_t RawTinker::logged(std::string_view text) const {
     return static_cast<std::size_t>(std::ranges::count_if(
         *log_, [&](std::string const& line) { return line.find(text) != std::string::npos; }));
 }
 
-std::optional<testing::Reply> FakeTinker::answer(testing::SentRequest const& request) {
+std::optional<testing::Reply> RawTinker::answer(testing::SentRequest const& request) {
     constexpr std::string_view root = "/api/v1/";
     auto const path = request.path.starts_with(root) ? request.path.substr(root.size()) : "";
     if (path == "asample") {
@@ -187,8 +187,8 @@ std::optional<testing::Reply> FakeTinker::answer(testing::SentRequest const& req
     return json_reply(R"({"detail":"Not Found"})", 404);
 }
 
-std::optional<testing::Reply> FakeTinker::train(testing::SentRequest const& request,
-                                                std::string path) {
+std::optional<testing::Reply> RawTinker::train(testing::SentRequest const& request,
+                                               std::string path) {
     TrainSubmit submit;
     submit.path = std::move(path);
     submit.bytes = request.body;
@@ -222,7 +222,7 @@ std::optional<testing::Reply> FakeTinker::train(testing::SentRequest const& requ
     return json_reply(boost::json::serialize(boost::json::object{{"request_id", request_id}}));
 }
 
-std::string FakeTinker::default_result(TrainSubmit const& submit) const {
+std::string RawTinker::default_result(TrainSubmit const& submit) const {
     boost::json::object made;
     auto const name = text(submit.json, "path");
     if (submit.path == "create_model") {

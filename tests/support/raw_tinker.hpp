@@ -44,17 +44,18 @@ struct TrainSubmit {
     Call call{};
 };
 
-/// A Tinker service for tests, on a manual clock: it starts sessions, takes samples and answers
-/// polls, as well as a test lets it.
+/// A Tinker service for tests of what goes over the wire, on a manual clock: it starts sessions,
+/// takes samples and answers polls, by the raw requests and replies that a test wants.
+/// `testing::FakeTinker` is for everybody else.
 ///
-///     FakeTinker tinker;
+///     RawTinker tinker;
 ///     tinker.on_submit = [](Submit const& submit) { … };   // empty reply: as usual
 ///     ServiceClient service{tinker.options()};
-class FakeTinker {
+class RawTinker {
 public:
     using Answer = std::optional<testing::Reply>;
 
-    explicit FakeTinker(std::uint64_t seed = 0);
+    explicit RawTinker(std::uint64_t seed = 0);
 
     /// For a client of this service.
     [[nodiscard]] ClientOptions options() const;

@@ -3,7 +3,7 @@
 #include <tinkxx/losses.hpp>
 #include <tinkxx/service_client.hpp>
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -115,7 +115,7 @@ TEST(TorchLoss, CsrMatricesBecomeDense) {
 }
 
 TEST(TorchLoss, TrainsAModel) {  // R-TRAIN-70, R-TRAIN-73
-    support::FakeTinker tinker;
+    support::RawTinker tinker;
     auto options = tinker.options();
     options.submit_encoding = SubmitEncoding::json;
     ServiceClient const service{options};

@@ -1,7 +1,7 @@
 // Empty braces and designated members mean options, whatever else an overload takes.
 #include <tinkxx/service_client.hpp>
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,13 +12,13 @@
 namespace tinkxx {
 namespace {
 
-std::int64_t samples_asked(support::FakeTinker const& tinker) {
+std::int64_t samples_asked(support::RawTinker const& tinker) {
     auto const* asked = tinker.submits().back().body.if_contains("num_samples");
     return asked != nullptr ? asked->as_int64() : 1;
 }
 
 TEST(Braces, OfASampleAreItsOptions) {
-    support::FakeTinker tinker;
+    support::RawTinker tinker;
     ServiceClient const service{tinker.options()};
     auto const sampler = service.create_sampling_client({.base_model = "org/tiny"});
     auto const prompt = ModelInput::from_tokens({1, 2});
@@ -34,7 +34,7 @@ TEST(Braces, OfASampleAreItsOptions) {
 }
 
 TEST(Braces, OfANewModelAreItsOptions) {
-    support::FakeTinker tinker;
+    support::RawTinker tinker;
     ServiceClient const service{tinker.options()};
     auto const rank = [&] {
         return tinker.trained().back().json.at("lora_config").at("rank").as_int64();
@@ -48,7 +48,7 @@ TEST(Braces, OfANewModelAreItsOptions) {
 }
 
 TEST(Braces, ASamplerIsMadeOfAnyText) {
-    support::FakeTinker tinker;
+    support::RawTinker tinker;
     ServiceClient const service{tinker.options()};
     char const* const literal = "org/tiny";
     std::string const text = literal;

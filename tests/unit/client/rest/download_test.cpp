@@ -1,7 +1,7 @@
 // Checkpoints fetched from a service and a file server that fail in all ways.
 #include <tinkxx/rest_client.hpp>
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 #include "support/tar_text.hpp"
 #include "wire/json/base64.hpp"
 
@@ -25,8 +25,8 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using support::FakeTinker;
 using support::json_reply;
+using support::RawTinker;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -155,7 +155,7 @@ protected:
         return out;
     }
 
-    FakeTinker tinker{};
+    RawTinker tinker{};
     std::filesystem::path root;
     DownloadOptions options{};
     std::map<std::string, Served> files{};

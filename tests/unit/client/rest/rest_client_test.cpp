@@ -2,7 +2,7 @@
 #include <tinkxx/rest_client.hpp>
 #include <tinkxx/service_client.hpp>
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using support::FakeTinker;
 using support::json_reply;
+using support::RawTinker;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -62,7 +62,7 @@ protected:
                (request.query.empty() ? "" : '?' + request.query);
     }
 
-    FakeTinker tinker{};
+    RawTinker tinker{};
     RestClient rest{tinker.options()};
     std::map<std::string, std::vector<Reply>> answers{};
     std::vector<SentRequest> asked{};

@@ -2,7 +2,7 @@
 // within seconds if it is.
 #include <tinkxx/service_client.hpp>
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using support::FakeTinker;
 using support::json_reply;
+using support::RawTinker;
 using support::Submit;
 using support::TrainSubmit;
 using ::testing::AllOf;
@@ -86,10 +86,10 @@ protected:
     }
     /// Answers every request like this.
     void answer_all(Reply const& reply) {
-        tinker.on_other = [reply](SentRequest const&) -> FakeTinker::Answer { return reply; };
-        tinker.on_submit = [reply](Submit const&) -> FakeTinker::Answer { return reply; };
-        tinker.on_train = [reply](TrainSubmit const&) -> FakeTinker::Answer { return reply; };
-        tinker.on_poll = [reply](std::string const&, std::int64_t) -> FakeTinker::Answer {
+        tinker.on_other = [reply](SentRequest const&) -> RawTinker::Answer { return reply; };
+        tinker.on_submit = [reply](Submit const&) -> RawTinker::Answer { return reply; };
+        tinker.on_train = [reply](TrainSubmit const&) -> RawTinker::Answer { return reply; };
+        tinker.on_poll = [reply](std::string const&, std::int64_t) -> RawTinker::Answer {
             return reply;
         };
     }
@@ -105,7 +105,7 @@ protected:
         EXPECT_THAT(result.error().what(), HasSubstr("name its file in tls.ca_file"));
     }
 
-    FakeTinker tinker;
+    RawTinker tinker;
     std::shared_ptr<std::vector<std::string>> const lines{
         std::make_shared<std::vector<std::string>>()};
     ClientOptions options{tinker.options()};
@@ -123,7 +123,7 @@ TEST_F(FirstContact, WhatCannotHealFailsTheStartAtOnce) {
 }
 
 TEST_F(FirstContact, WhatCannotHealFailsTheCreationOfASamplerAtOnce) {
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("create_sampling_session")) return std::nullopt;
         return refused_certificate();
     };
@@ -133,7 +133,7 @@ TEST_F(FirstContact, WhatCannotHealFailsTheCreationOfASamplerAtOnce) {
 }
 
 TEST_F(FirstContact, WhatCannotHealEndsASubmitWhateverTheRetryConfigSays) {
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer { return refused_certificate(); };
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer { return refused_certificate(); };
     RetryConfig config;
     config.retryable_errors = {ErrorKind::connection, ErrorKind::timeout};
     config.retry_if = std::make_shared<std::function<bool(Error const&)> const>(
@@ -148,7 +148,7 @@ TEST_F(FirstContact, AServerThatLosesItsCertificateIsNotPolledForEver) {
     config.retryable_errors = {ErrorKind::connection};
     auto const from = sampler(config);
     int polls = 0;
-    tinker.on_poll = [&](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [&](std::string const&, std::int64_t) -> RawTinker::Answer {
         if (++polls == 1) return json_reply("{}", 408);
         return refused_certificate();
     };
@@ -163,12 +163,12 @@ TEST_F(FirstContact, WithTheCompletionPollTooItIsNotPolledForEver) {
     options.completion_poll = true;
     auto const from = sampler();
     int asked = 0;
-    auto const gone = [&asked](auto&&...) -> FakeTinker::Answer {
+    auto const gone = [&asked](auto&&...) -> RawTinker::Answer {
         ++asked;
         return refused_certificate();
     };
     tinker.on_poll = gone;
-    tinker.on_other = [&](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [&](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("retrieve_futures")) return std::nullopt;
         return gone();
     };
@@ -180,9 +180,7 @@ TEST_F(FirstContact, WithTheCompletionPollTooItIsNotPolledForEver) {
 
 TEST_F(FirstContact, WhatCannotHealEndsATrainingCallAtOnce) {
     auto const model = trainer();
-    tinker.on_train = [](TrainSubmit const&) -> FakeTinker::Answer {
-        return refused_certificate();
-    };
+    tinker.on_train = [](TrainSubmit const&) -> RawTinker::Answer { return refused_certificate(); };
     auto const before = tinker.trained().size();
     auto step = model.optim_step(AdamParams{});
     run();
@@ -192,9 +190,9 @@ TEST_F(FirstContact, WhatCannotHealEndsATrainingCallAtOnce) {
 
 TEST_F(FirstContact, AWrongKeyIsSaidAtOnceWhereverItIsNoticed) {
     for (auto const* const path : {"client/config", "create_session", "create_sampling_session"}) {
-        FakeTinker other;
+        RawTinker other;
         other.clock->set_auto_advance(false);
-        other.on_other = [path](SentRequest const& request) -> FakeTinker::Answer {
+        other.on_other = [path](SentRequest const& request) -> RawTinker::Answer {
             if (!request.path.ends_with(path)) return std::nullopt;
             return json_reply(R"({"detail":"bad key"})", 401);
         };
@@ -244,7 +242,7 @@ TEST_F(FirstContact, ManyCallsOfSeveralKindsAreOneLine) {
 
 TEST_F(FirstContact, EndlessRefusalsForLoadAreReported) {
     auto const from = sampler();
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer { return json_reply("{}", 429); };
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer { return json_reply("{}", 429); };
     auto call = draw(from);
     advance(5s);
     ASSERT_THAT(*lines, SizeIs(1));
@@ -257,7 +255,7 @@ TEST_F(FirstContact, EndlessRefusalsForLoadAreReported) {
 
 TEST_F(FirstContact, ABillingPauseIsReportedOnceAMinuteAndNotTwice) {  // R-SAMP-51
     auto const from = sampler();
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer { return json_reply("{}", 402); };
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer { return json_reply("{}", 402); };
     auto call = draw(from);
     advance(59s);
     EXPECT_THAT(*lines, SizeIs(1));
@@ -265,7 +263,7 @@ TEST_F(FirstContact, ABillingPauseIsReportedOnceAMinuteAndNotTwice) {  // R-SAMP
 
 TEST_F(FirstContact, ASubmitWithoutAnAnswerIsReported) {
     auto const from = sampler();
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer { return no_answer(); };
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer { return no_answer(); };
     auto call = draw(from);
     advance(5s);
     ASSERT_THAT(*lines, SizeIs(1));
@@ -274,7 +272,7 @@ TEST_F(FirstContact, ASubmitWithoutAnAnswerIsReported) {
 
 TEST_F(FirstContact, AWaitForACredentialIsReported) {
     tinker.flags["pjwt_auth_enabled"] = true;
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("auth/token")) return std::nullopt;
         return no_answer();
     };
@@ -298,7 +296,7 @@ TEST_F(FirstContact, ACallThatEndsIsNotReported) {
 TEST_F(FirstContact, AFailingPollIsReportedUntilItSucceeds) {
     auto const from = sampler();
     bool down = true;
-    tinker.on_poll = [&](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [&](std::string const&, std::int64_t) -> RawTinker::Answer {
         if (down) return refused_connection();
         return json_reply("{}", 408);
     };
@@ -313,7 +311,7 @@ TEST_F(FirstContact, AFailingPollIsReportedUntilItSucceeds) {
 
 TEST_F(FirstContact, ACallThatIsQueuedOrComputedForHoursIsNoNews) {
     auto const from = sampler();
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         auto reply = json_reply("{}", 408);
         reply.delay = 30s;
         return reply;
@@ -325,7 +323,7 @@ TEST_F(FirstContact, ACallThatIsQueuedOrComputedForHoursIsNoNews) {
 
 TEST_F(FirstContact, ATrainingCallThatCannotBeSubmittedIsReported) {
     auto const model = trainer();
-    tinker.on_train = [](TrainSubmit const&) -> FakeTinker::Answer { return refused_connection(); };
+    tinker.on_train = [](TrainSubmit const&) -> RawTinker::Answer { return refused_connection(); };
     auto step = model.optim_step(AdamParams{});
     run();
     advance(5s);

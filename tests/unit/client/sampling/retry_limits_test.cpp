@@ -1,7 +1,7 @@
 // What RetryConfig and circuit breakers allow, by what reaches the service.
 #include <tinkxx/service_client.hpp>
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using support::FakeTinker;
 using support::json_reply;
+using support::RawTinker;
 using support::Submit;
 using support::TrainSubmit;
 using ::testing::HasSubstr;
@@ -57,7 +57,7 @@ protected:
     }
     /// Answers every submit with this status.
     void answer(int status) {
-        tinker.on_submit = [status](Submit const&) -> FakeTinker::Answer {
+        tinker.on_submit = [status](Submit const&) -> RawTinker::Answer {
             if (status == 0) return Reply{.status = 0, .failure = Failure{}};
             return json_reply(R"({"detail":"no"})", status);
         };
@@ -85,7 +85,7 @@ protected:
         return pending.get();
     }
 
-    FakeTinker tinker;
+    RawTinker tinker;
 
 private:
     std::optional<ServiceClient> service_{};
@@ -113,13 +113,13 @@ TEST_F(RetryLimits, RetriesAreCountedAcrossAllLayers) {  // R-RETRY-17
         EXPECT_EQ(result.error().details().attempts, 4) << status;
     }
     // Lost results are the handler's, refusals the gate's, and server errors the submit loop's.
-    tinker.on_submit = [n = 0](Submit const&) mutable -> FakeTinker::Answer {
+    tinker.on_submit = [n = 0](Submit const&) mutable -> RawTinker::Answer {
         ++n;
         if (n == 1) return json_reply("{}", 503);
         if (n == 2) return json_reply("{}", 429);
         return std::nullopt;
     };
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return json_reply("{}", 410);
     };
     auto const [result, requests] = outcome({.max_retries = 4});
@@ -171,7 +171,7 @@ TEST_F(RetryLimits, ABudgetOfTimePaysForEveryWait) {  // R-RETRY-23
 }
 
 TEST_F(RetryLimits, ABudgetOfTimePaysForRepetitionsThatFailAgain) {  // R-RETRY-23
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         auto reply = json_reply("{}", 503);
         reply.delay = 20s;
         return reply;
@@ -182,7 +182,7 @@ TEST_F(RetryLimits, ABudgetOfTimePaysForRepetitionsThatFailAgain) {  // R-RETRY-
 
 TEST_F(RetryLimits, ABudgetPaysForPollsThatAreRepeated) {  // R-RETRY-23
     int polls = 0;
-    tinker.on_poll = [&](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [&](std::string const&, std::int64_t) -> RawTinker::Answer {
         ++polls;
         return json_reply("{}", 503);
     };
@@ -195,7 +195,7 @@ TEST_F(RetryLimits, ABudgetPaysForPollsThatAreRepeated) {  // R-RETRY-23
 
 TEST_F(RetryLimits, PollsAreRepeatedWhateverTheLimitOfRequests) {  // R-RETRY-17, C-54
     int failures = 30;
-    tinker.on_poll = [&](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [&](std::string const&, std::int64_t) -> RawTinker::Answer {
         if (failures-- > 0) return json_reply("{}", 503);
         return std::nullopt;
     };
@@ -232,7 +232,7 @@ TEST_F(RetryLimits, ACallCanHaveLimitsOfItsOwn) {  // R-RETRY-60
 }
 
 TEST_F(RetryLimits, ACallCanHaveASemaphoreOfItsOwn) {  // R-RETRY-22, R-RETRY-60
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
     };
     auto const sampler =
@@ -253,7 +253,7 @@ TEST_F(RetryLimits, ACallCanHaveASemaphoreOfItsOwn) {  // R-RETRY-22, R-RETRY-60
 }
 
 TEST_F(RetryLimits, ALimitOfTheCallerAboveTheDefaultIsKept) {  // R-RETRY-05
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
     };
     auto options = tinker.options();
@@ -310,7 +310,7 @@ TEST_F(RetryLimits, AnOutageOfSixMinutesIsWaitedOut) {  // C-54, R-WIRE-10
     for (int const status : {502, 503, 504, 0}) {
         auto const start = tinker.clock->now();
         tinker.on_poll = [this, start, status](std::string const&,
-                                               std::int64_t) -> FakeTinker::Answer {
+                                               std::int64_t) -> RawTinker::Answer {
             if (tinker.clock->now() - start >= 6min) return std::nullopt;
             if (status == 0) return Reply{.status = 0, .failure = Failure{}};
             auto reply = json_reply(R"({"detail":"down"})", status);
@@ -333,7 +333,7 @@ TEST_F(RetryLimits, AnOutageOfSixMinutesIsWaitedOut) {  // C-54, R-WIRE-10
 }
 
 TEST_F(RetryLimits, AResultThatCannotBeHadIsAskedForAnew) {  // C-64, R-WIRE-10
-    tinker.on_poll = [](std::string const& id, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const& id, std::int64_t) -> RawTinker::Answer {
         if (id != "req-0") return std::nullopt;
         auto reply = json_reply(R"({"detail":"lost it"})", 500);
         reply.delay = 1s;
@@ -349,7 +349,7 @@ TEST_F(RetryLimits, AResultThatCannotBeHadIsAskedForAnew) {  // C-64, R-WIRE-10
 }
 
 TEST_F(RetryLimits, HowLongThatTakesIsAnOption) {  // R-WIRE-10
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         auto reply = json_reply(R"({"detail":"lost it"})", 500);
         reply.delay = 1s;
         return reply;
@@ -402,7 +402,7 @@ TEST_F(RetryLimits, A408CountsForTheBreaker) {  // R-EXT-02
 
 TEST_F(RetryLimits, WhatAnOldServerDoesNotKnowIsSentAnewOnlyIfTheBreakerAgrees) {  // R-EXT-03
     auto by = breaker(1);
-    tinker.on_submit = [&by](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&by](Submit const&) -> RawTinker::Answer {
         by.admit()->failed(Error{{.kind = ErrorKind::connection}});  // another call fails meanwhile
         return json_reply(R"({"detail":[{"loc":["body","topk_sample_logprobs"]}]})", 422);
     };
@@ -443,7 +443,7 @@ TEST_F(RetryLimits, ABreakerThatIsOpenAsksForNoSampler) {  // R-EXT-03
 }
 
 TEST_F(RetryLimits, ADeadlineCountsForTheBreakerIfTheServiceWasSilent) {  // R-EXT-03
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
     };
     auto const by = breaker(2);
@@ -452,7 +452,7 @@ TEST_F(RetryLimits, ADeadlineCountsForTheBreakerIfTheServiceWasSilent) {  // R-E
 }
 
 TEST_F(RetryLimits, ADeadlineInTheQueueOfAHealthyServiceDoesNotCount) {  // R-EXT-03
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return json_reply("{}", 408);
     };
     auto const by = breaker(1);
@@ -463,7 +463,7 @@ TEST_F(RetryLimits, ADeadlineInTheQueueOfAHealthyServiceDoesNotCount) {  // R-EX
 }
 
 TEST_F(RetryLimits, TheWatchdogCountsForTheBreakerIfPollsFail) {  // R-EXT-03
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         auto reply = json_reply("{}", 503);
         reply.delay = 10s;
         return reply;
@@ -476,7 +476,7 @@ TEST_F(RetryLimits, TheWatchdogCountsForTheBreakerIfPollsFail) {  // R-EXT-03
 }
 
 TEST_F(RetryLimits, AServiceThatCannotBeReachedOpensTheBreakerAtItsFirstContact) {  // R-EXT-03
-    tinker.on_other = [](testing::SentRequest const&) -> FakeTinker::Answer {
+    tinker.on_other = [](testing::SentRequest const&) -> RawTinker::Answer {
         return Reply{.status = 0, .failure = Failure{}};
     };
     auto const by = breaker(2);
@@ -489,7 +489,7 @@ TEST_F(RetryLimits, ErrorsOfTheUserAndCancelsDoNotCountForTheBreaker) {  // R-EX
     auto const sampler = guarded(by);
     answer(422);
     EXPECT_EQ(sample(sampler).result().error().http_status(), 422);
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
     };
     sample(sampler).cancel();
@@ -520,9 +520,7 @@ TEST_F(RetryLimits, ATrainedSamplerCanHaveABreaker) {  // R-EXT-03
 TEST_F(RetryLimits, TrainingCallsCanHaveABreaker) {  // R-EXT-03
     auto const by = breaker(2);
     auto const model = trainer().with({.circuit_breaker = by});
-    tinker.on_train = [](TrainSubmit const&) -> FakeTinker::Answer {
-        return json_reply("{}", 503);
-    };
+    tinker.on_train = [](TrainSubmit const&) -> RawTinker::Answer { return json_reply("{}", 503); };
     auto const before = tinker.trained().size();
     auto pending = model.optim_step({});
     wait(5s);
@@ -548,7 +546,7 @@ TEST_F(RetryLimits, TrainingCallsCanHaveABreaker) {  // R-EXT-03
 TEST_F(RetryLimits, ATrainingCallThatEndsByItsDeadlineCountsForItsBreaker) {  // R-EXT-03
     auto const by = breaker(1);
     auto const model = trainer().with({.circuit_breaker = by, .deadline = 5s});
-    tinker.on_train = [](TrainSubmit const&) -> FakeTinker::Answer {
+    tinker.on_train = [](TrainSubmit const&) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
     };
     auto pending = model.optim_step({});

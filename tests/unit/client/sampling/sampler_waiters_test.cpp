@@ -4,7 +4,7 @@
 
 #include "client/options/make_core.hpp"
 #include "client/options/resolved_options.hpp"
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ protected:
                               tinker.transport, std::nullopt, std::make_shared<std::uint64_t>());
         sampler = Sampler::make(std::move(core), {.options = {.base_model = "org/tiny"}});
         tinker.on_other =
-            [this](testing::SentRequest const& request) -> support::FakeTinker::Answer {
+            [this](testing::SentRequest const& request) -> support::RawTinker::Answer {
             if (!refuses || !request.path.ends_with("create_sampling_session")) return std::nullopt;
             return support::json_reply(R"({"detail":"no such model"})", 400);
         };
@@ -67,7 +67,7 @@ protected:
         run();
     }
 
-    support::FakeTinker tinker;
+    support::RawTinker tinker;
     std::shared_ptr<Sampler> sampler;
     bool refuses{true};
     std::vector<std::string> told;

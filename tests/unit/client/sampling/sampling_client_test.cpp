@@ -1,7 +1,7 @@
 // What a caller of the sampling client sees.
 #include <tinkxx/service_client.hpp>
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -23,8 +23,8 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using support::FakeTinker;
 using support::json_reply;
+using support::RawTinker;
 using support::Submit;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -39,7 +39,7 @@ protected:
     /// The first requests for paths that hold `part` are refused, as by a server that starts anew.
     void refuse_first(int times, std::string part) {
         tinker.on_other = [left = times, part = std::move(part)](
-                              SentRequest const& request) mutable -> FakeTinker::Answer {
+                              SentRequest const& request) mutable -> RawTinker::Answer {
             if (request.path.find(part) == std::string::npos) return std::nullopt;
             if (left-- > 0) return json_reply("{}", 503);
             if (!request.path.ends_with("join_sampling_session")) return std::nullopt;
@@ -49,7 +49,7 @@ protected:
     // All HTTP attempts of one round of the submit loop.
     static constexpr int one_round = 11;
     ModelInput const prompt{ModelInput::from_tokens({1, 2, 3})};
-    FakeTinker tinker;
+    RawTinker tinker;
 };
 
 TEST_F(SamplingClientTest, ConstructingContactsNobody) {  // R-CONF-40
@@ -113,7 +113,7 @@ TEST_F(SamplingClientTest, TextOfSavedWeightsIsThatOfTheirBaseModel) {
         EXPECT_EQ(id.repository, "org/base");
         return std::make_shared<ByteTokenizer const>();
     }};
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (request.path.find("/samplers/") == std::string::npos) return std::nullopt;
         return json_reply(R"({"sampler_id":"s","base_model":"org/base","model_path":"p"})");
     };
@@ -307,7 +307,7 @@ TEST_F(SamplingClientTest, CreatingASamplerIsNotInTheSubmitLoop) {  // R-RETRY-0
 }
 
 TEST_F(SamplingClientTest, TheAccessCheckSurfacesABillingBlock) {  // R-AUTH-50
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (request.path.ends_with("capabilities")) return json_reply(R"({"detail":"pay"})", 402);
         return std::nullopt;
     };
@@ -318,7 +318,7 @@ TEST_F(SamplingClientTest, TheAccessCheckSurfacesABillingBlock) {  // R-AUTH-50
 
 TEST_F(SamplingClientTest, AFailedCreationSurfacesInTheSampleAndIsTriedAgain) {
     int failures = 1;
-    tinker.on_other = [&](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [&](SentRequest const& request) -> RawTinker::Answer {
         if (request.path.ends_with("create_sampling_session") && failures-- > 0) {
             return json_reply(R"({"detail":"no such model"})", 404);
         }
@@ -348,7 +348,7 @@ TEST_F(SamplingClientTest, AfterCloseEveryCallFailsAtOnce) {  // R-CONF-45, R-SE
 }
 
 TEST_F(SamplingClientTest, ClosingCancelsWhatIsUnderWay) {  // R-SESS-21
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
     };
     auto const client = service();
@@ -485,7 +485,7 @@ TEST_F(SamplingClientTest, StatsCountWhatWasDone) {  // R-RETRY-26, R-TEST-01
 }
 
 TEST_F(SamplingClientTest, StreamsTheTokensAsTheyCome) {  // R-EXT-61
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("stream_sample")) return std::nullopt;
         Reply reply;
         reply.headers = {{"Content-Type", "text/event-stream"}};
@@ -520,7 +520,7 @@ TEST_F(SamplingClientTest, AServerWithoutStreamsIsNamedAsSuch) {  // R-EXT-61, R
 }
 
 TEST_F(SamplingClientTest, AServerThatAnswersHtmlGetsAClearError) {
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         Reply reply;
         reply.headers = {{"Content-Type", "text/html"}};
         reply.body = "<html>welcome</html>";
@@ -534,17 +534,17 @@ TEST_F(SamplingClientTest, AServerThatAnswersHtmlGetsAClearError) {
 }
 
 TEST_F(SamplingClientTest, AShutDownRuntimeEndsWhatIsPendingWhereverItStands) {  // R-SESS-21
-    auto const never = [](auto&&...) -> FakeTinker::Answer {
+    auto const never = [](auto&&...) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 1h, .failure = Failure{}};
     };
     for (int stage = 0; stage < 5; ++stage) {
-        FakeTinker world;
+        RawTinker world;
         world.clock->set_auto_advance(false);
-        world.on_other = [&](SentRequest const& request) -> FakeTinker::Answer {
+        world.on_other = [&](SentRequest const& request) -> RawTinker::Answer {
             bool const held = (stage == 0 && request.path.ends_with("client/config")) ||
                               (stage == 1 && request.path.ends_with("create_session")) ||
                               (stage == 2 && request.path.ends_with("create_sampling_session"));
-            return held ? never() : FakeTinker::Answer{};
+            return held ? never() : RawTinker::Answer{};
         };
         if (stage == 3) world.on_submit = never;
         if (stage == 4) world.on_poll = never;
@@ -624,7 +624,7 @@ TEST_F(SamplingClientTest, AHandleLetsAnotherProcessDrawWithItsOwnKey) {  // R-S
 
 TEST_F(SamplingClientTest, ACopyAsksForItsNumberIfTheServerGivesThem) {  // R-SESS-36
     tinker.flags["sample_join_sampling_session"] = true;
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("join_sampling_session")) return std::nullopt;
         return json_reply(R"({"client_counter":7,"type":"join_sampling_session"})");
     };
@@ -664,7 +664,7 @@ TEST_F(SamplingClientTest,
 
 TEST_F(SamplingClientTest, ClosingEndsTheCreationOfASampler) {  // R-SESS-24, R-CONF-45
     tinker.clock->set_auto_advance(false);
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("create_sampling_session")) return std::nullopt;
         return json_reply("{}", 503);  // tried again and again
     };
@@ -704,7 +704,7 @@ TEST_F(SamplingClientTest, ObserversSeeEveryStep) {  // R-EXT-30, R-RETRY-41
     auto options = tinker.options();
     options.observers.push_back(notes);
     int lost = 1;
-    tinker.on_poll = [&](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [&](std::string const&, std::int64_t) -> RawTinker::Answer {
         if (lost-- > 0) return json_reply("{}", 410);
         return std::nullopt;
     };

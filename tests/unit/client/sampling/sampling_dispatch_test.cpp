@@ -1,7 +1,7 @@
 // How samples are let through: limits, backoff and retries, by what reaches the service.
 #include <tinkxx/service_client.hpp>
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <boost/json/parse.hpp>
 
@@ -19,8 +19,8 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using support::FakeTinker;
 using support::json_reply;
+using support::RawTinker;
 using support::Submit;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -78,20 +78,20 @@ protected:
     }
     /// The first submit is refused; later ones are answered, or not for long while `slow`.
     void refuse_once(bool const& slow) {
-        tinker.on_submit = [&slow, refusals = 1](Submit const&) mutable -> FakeTinker::Answer {
+        tinker.on_submit = [&slow, refusals = 1](Submit const&) mutable -> RawTinker::Answer {
             if (refusals-- > 0) return too_many();
             if (slow) return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
             return std::nullopt;
         };
     }
 
-    FakeTinker tinker;
+    RawTinker tinker;
     std::optional<ClientOptions> options{};
     std::optional<ServiceClient> service{};
 };
 
 TEST_F(SamplingDispatch, AtMostFourHundredAreBeingSubmitted) {  // R-SAMP-20
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 1h, .failure = Failure{}};
     };
     auto const futures = draw(sampler(), 450);
@@ -106,7 +106,7 @@ TEST_F(SamplingDispatch, AtMostFourHundredAreBeingSubmitted) {  // R-SAMP-20
 TEST_F(SamplingDispatch, TheLimitsAreTheCallersIfSet) {  // R-SAMP-26
     options = tinker.options();
     options->dispatch.count = 3;
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 1h, .failure = Failure{}};
     };
     auto const futures = draw(sampler(), 5);
@@ -130,7 +130,7 @@ TEST_F(SamplingDispatch, TheThrottleIsTheCallersIfSet) {  // R-SAMP-26
 }
 
 TEST_F(SamplingDispatch, PermitsComeBackWhenTheSubmitIsAccepted) {  // R-SAMP-10, R-SAMP-11
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
     };
     auto const futures = draw(sampler(), 450);
@@ -142,7 +142,7 @@ TEST_F(SamplingDispatch, PermitsComeBackWhenTheSubmitIsAccepted) {  // R-SAMP-10
 }
 
 TEST_F(SamplingDispatch, PermitsAreKeptWhileARefusalIsWaitedOut) {  // R-SAMP-10
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer { return too_many(); };
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer { return too_many(); };
     auto const futures = draw(sampler(), 1);
     auto const now = status();
     EXPECT_EQ(now.pending.at(0).stage, Stage::backing_off);
@@ -154,7 +154,7 @@ TEST_F(SamplingDispatch, PermitsComeBackInReverseOrder) {  // R-SAMP-11
     options = tinker.options();
     options->dispatch.count = 2;
     options->dispatch.throttled = 1;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (tinker.submits().size() == 1) return too_many();
         if (tinker.submits().size() != 3) return std::nullopt;
         auto reply = json_reply(R"({"request_id":"req-1"})");
@@ -177,7 +177,7 @@ TEST_F(SamplingDispatch, PermitsComeBackInReverseOrder) {  // R-SAMP-11
 
 TEST_F(SamplingDispatch,
        BytesBeingSubmittedAreLimitedAndTheLargestGoesAlone) {  // R-SAMP-22, R-SAMP-23
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 1h, .failure = Failure{}};
     };
     auto const client = sampler();
@@ -200,7 +200,7 @@ TEST_F(SamplingDispatch, TheServersByteBudgetIsUsedIfItNamesOne) {  // R-SAMP-22
 TEST_F(SamplingDispatch,
        A429HoldsBackOneSecondForSmallPromptsAndKeepsItsNumber) {  // R-SAMP-30, R-SAMP-31
     int refusals = 1;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (refusals-- > 0) return too_many();
         return std::nullopt;
     };
@@ -219,7 +219,7 @@ TEST_F(SamplingDispatch,
 
 TEST_F(SamplingDispatch, LargePromptsBackOffFiveSeconds) {  // R-SAMP-31
     int refusals = 2;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (refusals-- > 0) return too_many();
         return std::nullopt;
     };
@@ -244,7 +244,7 @@ TEST_F(SamplingDispatch, TheServersHintSetsTheWait) {  // R-SAMP-31
     auto const client = sampler();
     for (std::size_t i = 0; i < std::size(hints); ++i) {
         int refusals = 1;
-        tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+        tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
             if (refusals-- > 0) return too_many("{}", hints[i]);
             return std::nullopt;
         };
@@ -272,7 +272,7 @@ TEST_F(SamplingDispatch, AHintInTheBodyComesBetweenThoseOfTheHeaders) {  // R-SA
     auto const client = sampler();
     for (auto const& each : cases) {
         int refusals = 1;
-        tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+        tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
             if (refusals-- > 0) return too_many(each.body, each.headers);
             return std::nullopt;
         };
@@ -286,7 +286,7 @@ TEST_F(SamplingDispatch, AHintInTheBodyComesBetweenThoseOfTheHeaders) {  // R-SA
 TEST_F(SamplingDispatch, ALaterShorterBackoffDoesNotShortenALongerOne) {  // R-SAMP-32
     std::vector<Headers> hints{{{"retry-after", "10"}}, {{"retry-after", "1"}}};
     std::size_t next = 0;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (next < hints.size()) return too_many("{}", hints[next++]);
         return std::nullopt;
     };
@@ -295,7 +295,7 @@ TEST_F(SamplingDispatch, ALaterShorterBackoffDoesNotShortenALongerOne) {  // R-S
 }
 
 TEST_F(SamplingDispatch, AGateThatMovesMeanwhileIsWaitedForAgain) {  // R-SAMP-34
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (tinker.submits().size() == 1) return too_many("{}", {{"retry-after", "2"}});
         if (tinker.submits().size() != 2) return std::nullopt;
         auto later = too_many("{}", {{"retry-after", "10"}});
@@ -338,7 +338,7 @@ TEST_F(SamplingDispatch,
 
 TEST_F(SamplingDispatch, TenSecondsAfterABackoffAllIsAsBefore) {  // R-SAMP-25
     int refusals = 1;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (refusals-- > 0) return too_many();
         return Reply{.status = 0, .delay = 50s, .failure = Failure{}};
     };
@@ -354,7 +354,7 @@ TEST_F(SamplingDispatch, TenSecondsAfterABackoffAllIsAsBefore) {  // R-SAMP-25
 
 TEST_F(SamplingDispatch, AcceptedLaterSubmitsOpenTheGateButLeaveTheMemory) {  // R-SAMP-36
     int refusals = 1;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (refusals-- > 0) return too_many();
         return std::nullopt;
     };
@@ -369,7 +369,7 @@ TEST_F(SamplingDispatch, AcceptedLaterSubmitsOpenTheGateButLeaveTheMemory) {  //
 TEST_F(SamplingDispatch,
        ARepeatOfTheSubmitLoopIsBehindTheGateAndOpensItWhenAccepted) {  // R-SAMP-10, R-SAMP-36
     int failures = 1;
-    tinker.on_submit = [&](Submit const& submit) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const& submit) -> RawTinker::Answer {
         if (submit.seq_id == 0 && failures-- > 0) return json_reply("{}", 503);
         if (submit.seq_id == 1) return too_many("{}", {{"retry-after", "10"}});
         return std::nullopt;
@@ -393,7 +393,7 @@ TEST_F(SamplingDispatch,
 TEST_F(SamplingDispatch,
        FiftyMoreSamplesWaitForTheGateThatOneRefusalClosed) {  // R-SAMP-34, R-SAMP-35
     int refusals = 1;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (refusals-- > 0) return too_many();
         return std::nullopt;
     };
@@ -417,7 +417,7 @@ TEST_F(SamplingDispatch,
 
 TEST_F(SamplingDispatch, FiftySamplesAndOneRefusal) {  // R-SAMP-34, R-SAMP-38
     int refusals = 1;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (refusals-- > 0) return too_many();
         return std::nullopt;
     };
@@ -446,7 +446,7 @@ TEST_F(SamplingDispatch, FiftySamplesAndOneRefusal) {  // R-SAMP-34, R-SAMP-38
 TEST_F(SamplingDispatch,
        ABackoffIsSharedByClientsOfOneAccountAndNoOther) {  // R-SAMP-35, R-CONF-10, R-CONF-11
     int refusals = 1;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (refusals-- > 0) return too_many();
         return std::nullopt;
     };
@@ -496,7 +496,7 @@ TEST_F(SamplingDispatch,
 
 TEST_F(SamplingDispatch,
        WithoutRetriesARefusalSurfacesAtOnceWithItsWait) {  // R-SAMP-33, R-RETRY-13
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return too_many("{}", {{"retry-after", "4"}});
     };
     auto futures = draw(sampler({.enable_retry_logic = false}), 1);
@@ -509,14 +509,14 @@ TEST_F(SamplingDispatch,
 }
 
 TEST_F(SamplingDispatch, WithoutRetriesServerErrorsSurfaceAtOnce) {  // R-SAMP-33, R-RETRY-13
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer { return json_reply("{}", 503); };
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer { return json_reply("{}", 503); };
     auto futures = draw(sampler({.enable_retry_logic = false}), 1);
     EXPECT_EQ(futures[0].result().error().http_status(), 503);
     EXPECT_EQ(tinker.submits().size(), 1U);
 }
 
 TEST_F(SamplingDispatch, BadRequestsSurfaceAtOnce) {  // R-SAMP-40
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return json_reply(R"({"detail":"no such model"})", 400);
     };
     auto futures = draw(sampler(), 1);
@@ -532,7 +532,7 @@ TEST_F(SamplingDispatch, BadRequestsSurfaceAtOnce) {  // R-SAMP-40
 TEST_F(SamplingDispatch,
        ServerErrorsAreSentAgainWithTheSameNumber) {  // R-SAMP-04, R-SAMP-40, R-RETRY-81
     int failures = 2;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (failures-- > 0) return json_reply("{}", 503);
         return std::nullopt;
     };
@@ -549,7 +549,7 @@ TEST_F(SamplingDispatch,
 TEST_F(SamplingDispatch,
        ALostPromiseIsSubmittedAnewUnderTheNextNumber) {  // R-RETRY-19, R-FUT-14, R-SAMP-40
     int lost = 1;
-    tinker.on_poll = [&](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [&](std::string const&, std::int64_t) -> RawTinker::Answer {
         if (lost-- > 0) return json_reply("{}", 410);
         return std::nullopt;
     };
@@ -563,7 +563,7 @@ TEST_F(SamplingDispatch,
 }
 
 TEST_F(SamplingDispatch, AFailedRequestIsFinal) {  // R-RETRY-20
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return json_reply(R"({"error":"out of memory","category":"server"})");
     };
     auto futures = draw(sampler(), 1);
@@ -575,7 +575,7 @@ TEST_F(SamplingDispatch, AFailedRequestIsFinal) {  // R-RETRY-20
 }
 
 TEST_F(SamplingDispatch, CancellingGivesEverythingBack) {  // R-RETRY-18, R-SAMP-11, R-FUT-22
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 1h, .failure = Failure{}};
     };
     auto futures = draw(sampler(), 450);
@@ -591,7 +591,7 @@ TEST_F(SamplingDispatch, CancellingGivesEverythingBack) {  // R-RETRY-18, R-SAMP
 }
 
 TEST_F(SamplingDispatch, TheSamplersSlotsAreLimited) {  // R-RETRY-05, R-RETRY-10
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
     };
     auto const futures = draw(sampler({.max_connections = 7}), 20);
@@ -603,7 +603,7 @@ TEST_F(SamplingDispatch, TheSamplersSlotsAreLimited) {  // R-RETRY-05, R-RETRY-1
 
 TEST_F(SamplingDispatch,
        SlotsAreTheServersOrAThousandUnlessTheCallerWantsFewer) {  // R-RETRY-05, R-CONF-22
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
     };
     auto const futures = draw(sampler(), 1001);
@@ -612,7 +612,7 @@ TEST_F(SamplingDispatch,
 
 TEST_F(SamplingDispatch, ALargerLimitOfTheCallerIsCappedByTheServers) {  // R-RETRY-05, R-CONF-22
     tinker.flags["sample_max_concurrent_requests"] = 5;
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
     };
     auto const futures = draw(sampler({.max_connections = 50}), 20);
@@ -620,7 +620,7 @@ TEST_F(SamplingDispatch, ALargerLimitOfTheCallerIsCappedByTheServers) {  // R-RE
 }
 
 TEST_F(SamplingDispatch, WithoutProgressAllFailAsStuckAfterTwoHours) {  // R-RETRY-34
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         auto reply = json_reply(R"({"type":"try_again","request_id":"x"})");
         reply.delay = 30s;
         return reply;
@@ -642,7 +642,7 @@ TEST_F(SamplingDispatch, WithoutProgressAllFailAsStuckAfterTwoHours) {  // R-RET
 
 TEST_F(SamplingDispatch, TheServersFlagTurnsTheWatchOff) {  // R-RETRY-37, R-CONF-21
     tinker.flags["sample_enable_stuck_detection"] = false;
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         auto reply = json_reply(R"({"type":"try_again","request_id":"x"})");
         reply.delay = 30s;
         return reply;
@@ -655,7 +655,7 @@ TEST_F(SamplingDispatch, TheServersFlagTurnsTheWatchOff) {  // R-RETRY-37, R-CON
 TEST_F(SamplingDispatch, TheServerCanTurnTheRetryEngineOff) {  // R-SAMP-41, R-CONF-21
     tinker.flags["sample_no_retries"] = true;
     tinker.flags["sample_max_concurrent_requests"] = 1;
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return json_reply("{}", 410);
     };
     auto const client = sampler();
@@ -669,7 +669,7 @@ TEST_F(SamplingDispatch, TheServerCanTurnTheRetryEngineOff) {  // R-SAMP-41, R-C
 
 TEST_F(SamplingDispatch, BillingBlocksAreWaitedOutLikeRefusals) {  // R-SAMP-52
     int refusals = 1;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (refusals-- > 0) return json_reply(R"({"detail":"pay"})", 402);
         return std::nullopt;
     };
@@ -685,7 +685,7 @@ TEST_F(SamplingDispatch, BillingBlocksAreWaitedOutLikeRefusals) {  // R-SAMP-52
 
 TEST_F(SamplingDispatch, ABlockThatLastsTooLongIsAnError) {  // R-SAMP-51
     tinker.flags["billing_exception_max_pause_duration_sec"] = 0;
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return json_reply(R"({"detail":"pay"})", 402);
     };
     auto futures = draw(sampler(), 1);
@@ -697,7 +697,7 @@ TEST_F(SamplingDispatch, ABlockThatLastsTooLongIsAnError) {  // R-SAMP-51
 }
 
 TEST_F(SamplingDispatch, ADeadlineEndsACallWhereverItStands) {
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer { return too_many(); };
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer { return too_many(); };
     auto const client = sampler();
     auto future = client.sample(prompt_of(3), {.max_tokens = 4}, {}, {.deadline = 30s});
     run();
@@ -714,7 +714,7 @@ TEST_F(SamplingDispatch, ADeadlineEndsACallWhereverItStands) {
 
 TEST_F(SamplingDispatch, QueueStatesOfRefusalsReachTheCaller) {  // R-SAMP-37, R-SAMP-64, R-FUT-30
     int refusals = 1;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (refusals-- > 0) {
             return too_many(R"({"queue_state":"paused_capacity","queue_state_reason":"too busy"})");
         }
@@ -736,7 +736,7 @@ TEST_F(SamplingDispatch, QueueStatesOfRefusalsReachTheCaller) {  // R-SAMP-37, R
 
 TEST_F(SamplingDispatch, AThrowingHandlerOfQueueStatesHarmsNothing) {  // R-FUT-32
     int refusals = 1;
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         if (refusals-- > 0) return too_many(R"({"queue_state":"paused_capacity"})");
         return std::nullopt;
     };
@@ -751,7 +751,7 @@ TEST_F(SamplingDispatch, AThrowingHandlerOfQueueStatesHarmsNothing) {  // R-FUT-
 }
 
 TEST_F(SamplingDispatch, MembersThatAnOldServerRefusesAreLeftOut) {  // R-WIRE-10
-    tinker.on_submit = [](Submit const& submit) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const& submit) -> RawTinker::Answer {
         if (submit.body.contains("topk_sample_logprobs")) {
             return json_reply(
                 R"({"detail":[{"type":"extra_forbidden","loc":["body","topk_sample_logprobs"]}]})",
@@ -778,11 +778,11 @@ TEST_F(SamplingDispatch, ALostPromiseKeepsItsPromptWhenTheMembersChangeMeanwhile
     // The server behind the address changes: the newer one took the sample, the older one is asked
     // for its promise, and another sample learns which members it knows.
     bool old = false;
-    tinker.on_submit = [&](Submit const& submit) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const& submit) -> RawTinker::Answer {
         if (!old || !submit.body.contains("topk_sample_logprobs")) return std::nullopt;
         return json_reply(R"({"detail":[{"loc":["body","topk_sample_logprobs"]}]})", 422);
     };
-    tinker.on_poll = [&](std::string const& id, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [&](std::string const& id, std::int64_t) -> RawTinker::Answer {
         if (id == "req-0") return json_reply(R"({"detail":"gone"})", old ? 410 : 503);
         return std::nullopt;
     };
@@ -804,7 +804,7 @@ TEST_F(SamplingDispatch, ALostPromiseKeepsItsPromptWhenTheMembersChangeMeanwhile
 TEST_F(SamplingDispatch, ClosingLetsNobodyPassWhoWaitedForAnother) {  // R-SESS-24, R-CONF-45
     options = tinker.options();
     options->dispatch.count = 1;
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 1h, .failure = Failure{}};
     };
     auto const first = sampler();
@@ -821,7 +821,7 @@ TEST_F(SamplingDispatch, ClosingLetsNobodyPassWhoWaitedForAnother) {  // R-SESS-
 
 TEST_F(SamplingDispatch, ClosingLetsNobodyFetchWhoWaitedForAnother) {  // R-SESS-24, R-FUT-40
     tinker.flags["inflight_response_bytes_semaphore_size"] = 10;
-    tinker.on_poll = [](std::string const&, std::int64_t iteration) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t iteration) -> RawTinker::Answer {
         if (iteration > 0) return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
         return json_reply(R"({"status":"complete_metadata","response_payload_size":100})");
     };
@@ -836,7 +836,7 @@ TEST_F(SamplingDispatch, ClosingLetsNobodyFetchWhoWaitedForAnother) {  // R-SESS
 TEST_F(SamplingDispatch, WithTheCompletionPollOneFetchFollows) {  // R-SAMP-12, R-FUT-63
     tinker.flags["sample_use_retrieve_futures"] = true;
     int polls = 0;
-    tinker.on_other = [&](testing::SentRequest const& sent) -> FakeTinker::Answer {
+    tinker.on_other = [&](testing::SentRequest const& sent) -> RawTinker::Answer {
         if (sent.path != "/api/v1/retrieve_futures") return std::nullopt;
         if (++polls > 1) return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
         auto reply = json_reply(R"({"completions":[{"state":"finished","request_id":"req-0",)"
@@ -859,7 +859,7 @@ TEST_F(SamplingDispatch, WithTheCompletionPollOneFetchFollows) {  // R-SAMP-12, 
 TEST_F(SamplingDispatch, NoCompletionPollBeginsAfterAClose) {  // R-SESS-20, R-SESS-24
     tinker.flags["sample_use_retrieve_futures"] = true;
     tinker.dynamic_flags["sample_cancel_enabled"] = true;
-    tinker.on_other = [&](testing::SentRequest const& sent) -> FakeTinker::Answer {
+    tinker.on_other = [&](testing::SentRequest const& sent) -> RawTinker::Answer {
         if (sent.path == "/api/v1/cancel_future") {  // holds up the close
             return Reply{.status = 0, .delay = 1min, .failure = Failure{}};
         }
@@ -881,7 +881,7 @@ TEST_F(SamplingDispatch, NoCompletionPollBeginsAfterAClose) {  // R-SESS-20, R-S
 }
 
 TEST_F(SamplingDispatch, AnAnswerThatIsTheResultIsTakenAsSuch) {  // R-SAMP-03
-    tinker.on_submit = [&](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [&](Submit const&) -> RawTinker::Answer {
         return json_reply(tinker.result);
     };
     auto futures = draw(sampler(), 1);
@@ -893,7 +893,7 @@ TEST_F(SamplingDispatch,
        WithTheCompletionPollSlotsAreUnlimitedUnlessTheCallerLimitsThem) {  // R-RETRY-06
     tinker.flags["sample_use_retrieve_futures"] = true;
     tinker.flags["sample_max_concurrent_requests"] = 5;
-    tinker.on_other = [](testing::SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](testing::SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("retrieve_futures")) return std::nullopt;
         return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
     };
@@ -907,7 +907,7 @@ TEST_F(SamplingDispatch,
 }
 
 TEST_F(SamplingDispatch, ACallersCancelIsNoWatchdogsAndTheOtherWayRound) {  // R-RETRY-35
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         auto reply = json_reply(R"({"type":"try_again","request_id":"x"})");
         reply.delay = 30s;
         return reply;
@@ -923,7 +923,7 @@ TEST_F(SamplingDispatch, ACallersCancelIsNoWatchdogsAndTheOtherWayRound) {  // R
 }
 
 TEST_F(SamplingDispatch, ABreakerStandsBeforeTheSubmitOfThoseWhoWantOne) {  // R-RETRY-24, R-EXT-03
-    tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+    tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
         return json_reply(R"({"detail":"no"})", 422);
     };
     auto const plain = sampler();
@@ -956,7 +956,7 @@ TEST_F(SamplingDispatch, EveryFailedAttemptIsToldToTelemetry) {  // R-RETRY-40, 
     options = tinker.options();
     options->telemetry = true;
     int lost = 1;
-    tinker.on_poll = [&](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [&](std::string const&, std::int64_t) -> RawTinker::Answer {
         if (lost-- > 0) return json_reply("{}", 410);
         return std::nullopt;
     };
@@ -991,7 +991,7 @@ TEST_F(SamplingDispatch, TelemetryTellsTheFaultsOfUsersFromThoseOfTheService) { 
     };
     for (auto const& [status, severity, user] :
          {Case{422, "WARNING", true}, Case{403, "WARNING", true}, Case{302, "ERROR", false}}) {
-        tinker.on_submit = [status = status](Submit const&) -> FakeTinker::Answer {
+        tinker.on_submit = [status = status](Submit const&) -> RawTinker::Answer {
             return json_reply(R"({"detail":"no"})", status);
         };
         service.reset();
@@ -1010,7 +1010,7 @@ TEST_F(SamplingDispatch, TelemetryTellsTheFaultsOfUsersFromThoseOfTheService) { 
 
 TEST_F(SamplingDispatch,
        CancellingAnAcceptedSampleStopsItOnTheServerIfThatIsAllowed) {  // R-SAMP-42, R-FUT-70
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return Reply{.status = 0, .delay = 40s, .failure = Failure{}};
     };
     for (bool const allowed : {false, true}) {

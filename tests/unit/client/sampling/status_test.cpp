@@ -1,8 +1,8 @@
 // What a client says about calls that wait: one case for each state in which one can.
 #include <tinkxx/service_client.hpp>
 
-#include "support/fake_tinker.hpp"
 #include "support/held_executor.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,9 +20,9 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using support::FakeTinker;
 using support::HeldExecutor;
 using support::json_reply;
+using support::RawTinker;
 using support::Submit;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -98,16 +98,16 @@ protected:
     /// The request to a path is not answered.
     void hold(std::string path) {
         tinker.on_other = [path =
-                               std::move(path)](SentRequest const& request) -> FakeTinker::Answer {
+                               std::move(path)](SentRequest const& request) -> RawTinker::Answer {
             if (!request.path.ends_with(path)) return std::nullopt;
             return never();
         };
     }
     void hold_submits() {
-        tinker.on_submit = [](Submit const&) -> FakeTinker::Answer { return never(); };
+        tinker.on_submit = [](Submit const&) -> RawTinker::Answer { return never(); };
     }
     void hold_polls() {
-        tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+        tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
             return never();
         };
     }
@@ -126,7 +126,7 @@ protected:
         run();
     }
 
-    FakeTinker tinker;
+    RawTinker tinker;
     std::shared_ptr<StageNotes> const notes{std::make_shared<StageNotes>()};
     ClientOptions options{tinker.options()};
 
@@ -207,14 +207,14 @@ protected:
                 return {"sample", 2s, "long prompt"};
             }
             case Stage::backing_off:
-                tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+                tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
                     return json_reply(R"({"detail":"slow down"})", 429);
                 };
                 draw(sampler());
                 advance(400ms);
                 return {"sample", 400ms, "slow down", 600ms};
             case Stage::billing_pause:
-                tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+                tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
                     return json_reply(R"({"detail":"please pay"})", 402);
                 };
                 draw(sampler());
@@ -226,7 +226,7 @@ protected:
                 advance(2s);
                 return {"sample", 2s, "the service has not answered yet"};
             case Stage::waiting_to_submit:
-                tinker.on_submit = [](Submit const&) -> FakeTinker::Answer {
+                tinker.on_submit = [](Submit const&) -> RawTinker::Answer {
                     return json_reply(R"({"detail":"out of order"})", 503);
                 };
                 draw(sampler());
@@ -240,7 +240,7 @@ protected:
                 return {"sample", 2s, "the service has not finished it"};
             case Stage::waiting_for_download: {
                 tinker.flags["inflight_response_bytes_semaphore_size"] = 10;
-                tinker.on_poll = [](std::string const&, std::int64_t n) -> FakeTinker::Answer {
+                tinker.on_poll = [](std::string const&, std::int64_t n) -> RawTinker::Answer {
                     if (n > 0) return never();
                     return json_reply(
                         R"({"status":"complete_metadata","response_payload_size":100})");
@@ -257,7 +257,7 @@ protected:
                 advance(2s);
                 return {"sample", 2s, "the service has no result yet"};
             case Stage::waiting_to_poll:
-                tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+                tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
                     return json_reply(R"({"detail":"asked too often"})", 429);
                 };
                 draw(sampler());
@@ -265,7 +265,7 @@ protected:
                 return {"sample", 400ms, "asked too often", 600ms};
             case Stage::decoding: {
                 auto const executor = hold_callbacks();
-                tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+                tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
                     return json_reply(
                         R"({"sequences":[{"stop_reason":"stop","tokens":[1]}],"note":")" +
                         std::string(20'000, 'x') + "\"}");
@@ -278,14 +278,14 @@ protected:
                 return {"sample", 2s, "long result"};
             }
             case Stage::waiting_to_retry:
-                tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+                tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
                     return json_reply(R"({"detail":"forgotten"})", 410);
                 };
                 draw(sampler({.retry_delay_base = 1s, .jitter_factor = 0}));
                 advance(400ms);
                 return {"sample", 400ms, "410", 600ms};
             case Stage::streaming:
-                tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+                tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
                     if (!request.path.ends_with("stream_sample")) return std::nullopt;
                     Reply reply;
                     reply.headers = {{"Content-Type", "text/event-stream"}};
@@ -301,7 +301,7 @@ protected:
                 return {"sample_stream", 2s, "the last piece"};
             case Stage::waiting_for_turn: {
                 auto const client = trainer();
-                tinker.on_train = [](support::TrainSubmit const&) -> FakeTinker::Answer {
+                tinker.on_train = [](support::TrainSubmit const&) -> RawTinker::Answer {
                     return never();
                 };
                 start(client.save_state("a"));
@@ -337,7 +337,7 @@ protected:
     Shown throttled() {
         options.dispatch.throttled = 1;
         int refusals = 1;
-        tinker.on_submit = [refusals](Submit const&) mutable -> FakeTinker::Answer {
+        tinker.on_submit = [refusals](Submit const&) mutable -> RawTinker::Answer {
             if (refusals-- > 0) return json_reply("{}", 429);
             return std::nullopt;
         };
@@ -356,13 +356,13 @@ protected:
         options.max_pending = 1;
         options.when_full = WhenFull::block;
         tinker.clock->set_auto_advance(true);
-        tinker.on_submit = [](Submit const& submit) -> FakeTinker::Answer {
+        tinker.on_submit = [](Submit const& submit) -> RawTinker::Answer {
             auto reply = json_reply(R"({"request_id":"r"})");
             if (submit.seq_id == 0) reply.delay = 2s;
             return reply;
         };
         std::optional<ServiceStatus> seen;
-        tinker.on_poll = [&](std::string const&, std::int64_t) -> FakeTinker::Answer {
+        tinker.on_poll = [&](std::string const&, std::int64_t) -> RawTinker::Answer {
             if (seen) return std::nullopt;
             seen.emplace();
             (void)service().status().then([&](ServiceStatus now) { seen = std::move(now); });
@@ -418,10 +418,10 @@ INSTANTIATE_TEST_SUITE_P(Status, EveryStage, ::testing::ValuesIn(all_stages()),
 
 TEST_F(StatusTest, ObserversHearTheSameStagesInTheirOrder) {  // R-EXT-30
     int polls = 0;
-    tinker.on_submit = [n = 0](Submit const&) mutable -> FakeTinker::Answer {
-        return n++ == 0 ? FakeTinker::Answer{json_reply("{}", 503)} : std::nullopt;
+    tinker.on_submit = [n = 0](Submit const&) mutable -> RawTinker::Answer {
+        return n++ == 0 ? RawTinker::Answer{json_reply("{}", 503)} : std::nullopt;
     };
-    tinker.on_poll = [&](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [&](std::string const&, std::int64_t) -> RawTinker::Answer {
         if (polls++ == 0) return json_reply("{}", 429);
         return std::nullopt;
     };
@@ -436,11 +436,11 @@ TEST_F(StatusTest, ObserversHearTheSameStagesInTheirOrder) {  // R-EXT-30
 TEST_F(StatusTest, ASampleThatWaitsForATokenSaysSoWhereverThatHappens) {
     // The exchanges for: dynamic config, session, sampling session, submit, poll.
     for (int answered = 0; answered <= 5; ++answered) {
-        FakeTinker world;
+        RawTinker world;
         world.clock->set_auto_advance(false);
         world.flags["pjwt_auth_enabled"] = true;
         int left = answered;
-        world.on_other = [&](SentRequest const& request) -> FakeTinker::Answer {
+        world.on_other = [&](SentRequest const& request) -> RawTinker::Answer {
             if (!request.path.ends_with("auth/token")) return std::nullopt;
             return left-- > 0 ? json_reply(R"({"jwt":"a.b.c"})") : never();
         };
@@ -464,7 +464,7 @@ TEST_F(StatusTest, ASampleThatWaitsForATokenSaysSoWhereverThatHappens) {
 }
 
 TEST_F(StatusTest, APollThatWaitsForTheAccountToBePaidIsABillingPause) {  // R-SAMP-52
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return json_reply(R"({"detail":"pay"})", 402);
     };
     draw(sampler());
@@ -476,7 +476,7 @@ TEST_F(StatusTest, APollThatWaitsForTheAccountToBePaidIsABillingPause) {  // R-S
 }
 
 TEST_F(StatusTest, AnHttpRetryIsAWaitToSubmitAgain) {
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("healthz")) return std::nullopt;
         return json_reply(R"({"detail":"out of order"})", 503);
     };
@@ -585,13 +585,13 @@ TEST_F(StatusTest, ACancelledCallIsListedNoMore) {
 
 TEST_F(StatusTest, ClosingEndsEveryCall) {  // R-SESS-21
     for (auto const* held : {"client/config", "create_sampling_session", "auth/token"}) {
-        FakeTinker world;
+        RawTinker world;
         world.clock->set_auto_advance(false);
         world.flags["pjwt_auth_enabled"] = std::string_view{held} == "auth/token";
-        world.on_other = [held](SentRequest const& request) -> FakeTinker::Answer {
-            return request.path.ends_with(held) ? FakeTinker::Answer{never()} : std::nullopt;
+        world.on_other = [held](SentRequest const& request) -> RawTinker::Answer {
+            return request.path.ends_with(held) ? RawTinker::Answer{never()} : std::nullopt;
         };
-        world.on_submit = [](Submit const&) -> FakeTinker::Answer { return never(); };
+        world.on_submit = [](Submit const&) -> RawTinker::Answer { return never(); };
         ServiceClient const client{world.options()};
         AllCalls const calls{client};
         while (world.clock->run_ready()) {
@@ -607,7 +607,7 @@ TEST_F(StatusTest, ClosingEndsEveryCall) {  // R-SESS-21
 }
 
 TEST_F(StatusTest, AStreamThatIsClosedOrCancelledEnds) {
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("stream_sample")) return std::nullopt;
         Reply reply;
         reply.body = "data: {\"token\":\"a\"}\n\ndata: {\"token\":\"b\"}\n\n";
@@ -657,7 +657,7 @@ TEST_F(StatusTest, ACloseThatMissesItsDeadlineGoesOn) {  // R-SESS-22
     options.deadline = 3s;
     int finishes = 0;
     start(service().session_id());
-    tinker.on_other = [&](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [&](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("/finish")) return std::nullopt;
         return ++finishes == 1 ? json_reply("{}", 503) : never();
     };

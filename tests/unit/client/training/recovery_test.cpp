@@ -1,7 +1,7 @@
 // Lost runs: how they are noticed, and what becomes of them.
 #include <tinkxx/recovery.hpp>
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <boost/json/parse.hpp>
 
@@ -19,8 +19,8 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using support::FakeTinker;
 using support::json_reply;
+using support::RawTinker;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -45,7 +45,7 @@ protected:
     RecoveryTest() {
         tinker.clock->set_auto_advance(false);
         options.observers.push_back(notes);
-        tinker.on_other = [this](SentRequest const& request) -> FakeTinker::Answer {
+        tinker.on_other = [this](SentRequest const& request) -> RawTinker::Answer {
             if (request.path.starts_with(runs_path)) return run_reply(request);
             if (request.path.ends_with("weights_info") && refused_checkpoints > 0) {
                 --refused_checkpoints;
@@ -116,7 +116,7 @@ protected:
         return failure(future);
     }
 
-    FakeTinker tinker;
+    RawTinker tinker;
     std::shared_ptr<RecoveryNotes> const notes{std::make_shared<RecoveryNotes>()};
     ClientOptions options{tinker.options()};
     RecoveryPolicy policy{};

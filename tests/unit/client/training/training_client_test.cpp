@@ -3,7 +3,7 @@
 #include <tinkxx/losses.hpp>
 #include <tinkxx/service_client.hpp>
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -23,8 +23,8 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using support::FakeTinker;
 using support::json_reply;
+using support::RawTinker;
 using support::TrainSubmit;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -68,8 +68,7 @@ protected:
     void stop_clock() { tinker.clock->set_auto_advance(false); }
     /// The answers to requests for that path are held back.
     void hold(std::string path) {
-        tinker.on_train = [path =
-                               std::move(path)](TrainSubmit const& submit) -> FakeTinker::Answer {
+        tinker.on_train = [path = std::move(path)](TrainSubmit const& submit) -> RawTinker::Answer {
             if (submit.path != path) return std::nullopt;
             return never();
         };
@@ -77,7 +76,7 @@ protected:
     /// As `hold`, but what is sent again is answered.
     void hold_once(std::string path) {
         tinker.on_train = [path = std::move(path),
-                           left = 1](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+                           left = 1](TrainSubmit const& submit) mutable -> RawTinker::Answer {
             if (submit.path != path || left-- <= 0) return std::nullopt;
             return never();
         };
@@ -93,7 +92,7 @@ protected:
         return result ? Error{ErrorDetails{}} : result.error();
     }
 
-    FakeTinker tinker;
+    RawTinker tinker;
     std::optional<ClientOptions> client_options{};
     std::optional<ServiceClient> service_{};
 };
@@ -162,7 +161,7 @@ TEST_F(TrainingClientTest, NumbersTheModelsOfASession) {  // R-TRAIN-01
 }
 
 TEST_F(TrainingClientTest, CreationIsNotRepeatedByTheSubmitLoop) {  // R-RETRY-75
-    tinker.on_train = [](TrainSubmit const&) -> FakeTinker::Answer { return Reply{.status = 400}; };
+    tinker.on_train = [](TrainSubmit const&) -> RawTinker::Answer { return Reply{.status = 400}; };
     auto const error = failure(service().create_lora_training_client("org/tiny"));
     EXPECT_EQ(error.kind(), ErrorKind::connection);
     EXPECT_EQ(tinker.count("/api/v1/create_model"), 1U);
@@ -170,7 +169,7 @@ TEST_F(TrainingClientTest, CreationIsNotRepeatedByTheSubmitLoop) {  // R-RETRY-7
 }
 
 TEST_F(TrainingClientTest, LeavesOutWhatAnOldServerDoesNotKnow) {  // R-WIRE-10, R-TRAIN-02
-    tinker.on_train = [](TrainSubmit const& submit) -> FakeTinker::Answer {
+    tinker.on_train = [](TrainSubmit const& submit) -> RawTinker::Answer {
         if (!submit.json.contains("optimizer_config")) return std::nullopt;
         return json_reply(
             R"({"detail":[{"type":"extra_forbidden","loc":["body","optimizer_config"]}]})", 422);
@@ -187,7 +186,7 @@ TEST_F(TrainingClientTest, LeavesOutWhatAnOldServerDoesNotKnow) {  // R-WIRE-10,
 }
 
 TEST_F(TrainingClientTest, WarnsWhileACreationIsQueued) {  // R-SAMP-62
-    tinker.on_poll = [](std::string const&, std::int64_t iteration) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t iteration) -> RawTinker::Answer {
         if (iteration > 2) return std::nullopt;
         return json_reply(R"({"type":"try_again","request_id":"x",)"
                           R"("queue_state":"paused_rate_limit"})");
@@ -346,7 +345,7 @@ TEST_F(TrainingClientTest, SubmitsNoMoreBytesAtOnceThanTheBudget) {  // R-TRAIN-
     auto const client = trainer();
     stop_clock();
     std::vector<Call> held;
-    tinker.on_train = [&held](TrainSubmit const& submit) -> FakeTinker::Answer {
+    tinker.on_train = [&held](TrainSubmit const& submit) -> RawTinker::Answer {
         if (submit.path != "forward_backward") return std::nullopt;
         held.push_back(submit.call);
         return never();
@@ -382,7 +381,7 @@ TEST_F(TrainingClientTest, ARefusedCallBeginsNothingWithTheBytesThatItGivesBack)
     auto const client = trainer();
     (void)client.optim_step({}).get();
     auto const before = tinker.trained().size();
-    tinker.on_train = [](TrainSubmit const&) -> FakeTinker::Answer {
+    tinker.on_train = [](TrainSubmit const&) -> RawTinker::Answer {
         return json_reply(R"({"detail":"not for you"})", 403);
     };
     auto const error = failure(client.forward_backward(data(6), LossFn::cross_entropy));
@@ -395,7 +394,7 @@ TEST_F(TrainingClientTest, AFailedCallFetchesNothingWithTheBytesThatItGivesBack)
     tinker.flags["inflight_response_bytes_semaphore_size"] = 1;
     auto const client = trainer();
     std::vector<std::string> asked;
-    tinker.on_poll = [&asked](std::string const& id, std::int64_t iteration) -> FakeTinker::Answer {
+    tinker.on_poll = [&asked](std::string const& id, std::int64_t iteration) -> RawTinker::Answer {
         if (id == "train-4") {
             auto late = json_reply(R"({"error":"it failed","category":"server"})");
             late.delay = 5s;
@@ -416,7 +415,7 @@ TEST_F(TrainingClientTest, AChunkThatFailsEndsTheCallButNotThoseBehindIt) {  // 
     tinker.flags["fwdbwd_max_chunk_len"] = 1;
     auto const client = trainer();
     (void)client.optim_step({}).get();
-    tinker.on_train = [](TrainSubmit const& submit) -> FakeTinker::Answer {
+    tinker.on_train = [](TrainSubmit const& submit) -> RawTinker::Answer {
         if (submit.seq_id != 4) return std::nullopt;
         return json_reply(R"({"detail":"bad chunk"})", 403);
     };
@@ -434,7 +433,7 @@ TEST_F(TrainingClientTest, AChunkThatFailsEndsTheCallButNotThoseBehindIt) {  // 
 TEST_F(TrainingClientTest, RepeatsASubmitWithTheSameNumberAndContent) {  // R-TRAIN-14
     auto const client = trainer();
     int refusals = 12;
-    tinker.on_train = [&refusals](TrainSubmit const& submit) -> FakeTinker::Answer {
+    tinker.on_train = [&refusals](TrainSubmit const& submit) -> RawTinker::Answer {
         if (submit.path != "forward_backward" || refusals-- <= 0) return std::nullopt;
         return json_reply("{}", 503);
     };
@@ -464,7 +463,7 @@ TEST_F(TrainingClientTest, CompressesPassesIfTheServerWantsThat) {  // R-TRAIN-3
 // Encodings --------------------------------------------------------------------------------------
 
 /// A server that cannot read protobuf.
-FakeTinker::Answer json_only(TrainSubmit const& submit) {
+RawTinker::Answer json_only(TrainSubmit const& submit) {
     if (!submit.protobuf) return std::nullopt;
     Reply reply;
     reply.status = 500;
@@ -519,7 +518,7 @@ TEST_F(TrainingClientTest, ABackwardPassIsWrittenAsTheForwardPassWasTaken) {  //
 }
 
 TEST_F(TrainingClientTest, ARequestThatIsAtFaultItselfIsReportedAsFirstAnswered) {  // R-WIRE-10
-    tinker.on_train = [](TrainSubmit const& submit) -> FakeTinker::Answer {
+    tinker.on_train = [](TrainSubmit const& submit) -> RawTinker::Answer {
         if (submit.path != "forward_backward") return std::nullopt;
         return json_reply(submit.protobuf ? R"({"detail":"token out of range"})"
                                           : R"({"detail":"something else"})",
@@ -535,7 +534,7 @@ TEST_F(TrainingClientTest, ARequestThatIsAtFaultItselfIsReportedAsFirstAnswered)
 }
 
 TEST_F(TrainingClientTest, AServerWithoutAConfigurationGetsJson) {  // R-WIRE-10
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("client/config")) return std::nullopt;
         return json_reply(R"({"detail":"Not Found"})", 404);
     };
@@ -567,7 +566,7 @@ TEST_F(TrainingClientTest, AnOldServerIsNotAskedTwiceForAStepThatItMayHaveApplie
     auto const client = trainer();
     (void)client.forward_backward(data(1), LossFn::cross_entropy).get();
     auto const seen = tinker.trained().size();
-    tinker.on_train = [](TrainSubmit const& submit) -> FakeTinker::Answer {
+    tinker.on_train = [](TrainSubmit const& submit) -> RawTinker::Answer {
         if (submit.seq_id == 2) return testing::failing(FailureKind::reset, Seen::maybe);
         if (submit.seq_id == 3) return json_reply("{}", 502);
         return std::nullopt;
@@ -580,7 +579,7 @@ TEST_F(TrainingClientTest, AnOldServerIsNotAskedTwiceForAStepThatItMayHaveApplie
     }
     EXPECT_EQ(tinker.trained().size(), seen + 2);
     int left = 2;
-    tinker.on_train = [&left](TrainSubmit const&) -> FakeTinker::Answer {
+    tinker.on_train = [&left](TrainSubmit const&) -> RawTinker::Answer {
         if (left-- > 0) return testing::failing(FailureKind::connect, Seen::no);
         return std::nullopt;
     };
@@ -595,7 +594,7 @@ TEST_F(TrainingClientTest, AnOldServerIsAskedTwiceIfTheCallerWantsThat) {  // R-
     auto const client = trainer();
     (void)client.forward_backward(data(1), LossFn::cross_entropy).get();
     int left = 1;
-    tinker.on_train = [&left](TrainSubmit const&) -> FakeTinker::Answer {
+    tinker.on_train = [&left](TrainSubmit const&) -> RawTinker::Answer {
         if (left-- > 0) return testing::failing(FailureKind::reset, Seen::maybe);
         return std::nullopt;
     };
@@ -607,7 +606,7 @@ TEST_F(TrainingClientTest, AnOldServerIsAskedTwiceIfTheCallerWantsThat) {  // R-
 
 TEST_F(TrainingClientTest, SubmitsInTheOrderOfTheCallsAndWaitsForResultsMeanwhile) {  // R-TRAIN-11
     auto const client = trainer();
-    tinker.on_poll = [](std::string const& id, std::int64_t iteration) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const& id, std::int64_t iteration) -> RawTinker::Answer {
         if (id != "train-1" || iteration > 3) return std::nullopt;
         Reply reply = json_reply(R"({"type":"try_again","request_id":"x"})");
         reply.delay = 10s;
@@ -627,7 +626,7 @@ TEST_F(TrainingClientTest, SubmitsInTheOrderOfTheCallsAndWaitsForResultsMeanwhil
 TEST_F(TrainingClientTest, HoldsASubmitBackUntilTheOneBeforeIsAccepted) {  // R-TRAIN-11
     auto const client = trainer();
     stop_clock();
-    tinker.on_train = [](TrainSubmit const& submit) -> FakeTinker::Answer {
+    tinker.on_train = [](TrainSubmit const& submit) -> RawTinker::Answer {
         if (submit.seq_id != 1) return std::nullopt;
         auto reply = json_reply(R"({"request_id":"train-1"})");
         reply.delay = 5s;
@@ -643,7 +642,7 @@ TEST_F(TrainingClientTest, HoldsASubmitBackUntilTheOneBeforeIsAccepted) {  // R-
 
 TEST_F(TrainingClientTest, APromiseThatIsLostSurfaces) {  // R-FUT-07
     auto const client = trainer();
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return json_reply("{}", 410);
     };
     auto const error = failure(client.optim_step({}));
@@ -677,7 +676,7 @@ TEST_F(TrainingClientTest, TheStatusCountsChunks) {  // R-TEST-01
     tinker.flags["fwdbwd_max_chunk_len"] = 1;
     auto const client = trainer();
     stop_clock();
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer { return never(); };
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer { return never(); };
     auto pending = client.forward_backward(data(3), LossFn::cross_entropy);
     run();
     auto asked = service().status();
@@ -692,7 +691,7 @@ TEST_F(TrainingClientTest, TheStatusCountsChunks) {  // R-TEST-01
 TEST_F(TrainingClientTest, TheStatusGivesTheServersReason) {  // R-TEST-01
     auto const client = trainer();
     stop_clock();
-    tinker.on_poll = [](std::string const&, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t) -> RawTinker::Answer {
         return json_reply(R"({"type":"try_again","request_id":"x","queue_state":"active",)"
                           R"("queue_state_reason":"waiting for request 3 of this model, which )"
                           R"(has not arrived yet"})");
@@ -746,7 +745,7 @@ TEST_F(TrainingClientTest, ClosingEndsCallsUnderWayAndLaterOnes) {  // R-CONF-45
 
 TEST_F(TrainingClientTest, WarnsWhileATrainingRequestIsQueued) {  // R-SAMP-62, R-SAMP-64
     auto const client = trainer();
-    tinker.on_poll = [](std::string const&, std::int64_t iteration) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const&, std::int64_t iteration) -> RawTinker::Answer {
         if (iteration > 1) return std::nullopt;
         return json_reply(R"({"type":"try_again","request_id":"x",)"
                           R"("queue_state":"paused_rate_limit"})");
@@ -832,7 +831,7 @@ TEST_F(TrainingClientTest, SavesAStateAndGivesItsPath) {  // R-TRAIN-60, R-TRAIN
 
 TEST_F(TrainingClientTest, ANameThatExistsIsAnErrorInTheEnd) {  // R-TRAIN-60
     auto const client = trainer();
-    tinker.on_train = [](TrainSubmit const&) -> FakeTinker::Answer {
+    tinker.on_train = [](TrainSubmit const&) -> RawTinker::Answer {
         return json_reply(R"({"detail":"exists"})", 409);
     };
     auto const begin = tinker.clock->now();
@@ -881,7 +880,7 @@ TEST_F(TrainingClientTest, SavesWeightsForOthers) {  // R-TRAIN-67
               boost::json::parse(R"({"model_id":"session-1:train:0","path":"e","seq_id":1,)"
                                  R"("ttl_seconds":3600,"age_encryption_recipients":["age1xyz"],)"
                                  R"("type":"save_weights_external"})"));
-    tinker.on_train = [](TrainSubmit const&) -> FakeTinker::Answer {
+    tinker.on_train = [](TrainSubmit const&) -> RawTinker::Answer {
         return json_reply(R"({"detail":"Not Found"})", 404);
     };
     EXPECT_EQ(failure(client.save_weights_external("f")).details().unsupported_feature,
@@ -891,9 +890,7 @@ TEST_F(TrainingClientTest, SavesWeightsForOthers) {  // R-TRAIN-67
 TEST_F(TrainingClientTest, SavesAreRepeatedByTheSubmitLoopAlone) {  // R-TRAIN-67, R-RETRY-80
     auto const client = trainer();
     auto const other = trainer();
-    tinker.on_train = [](TrainSubmit const&) -> FakeTinker::Answer {
-        return json_reply("{}", 503);
-    };
+    tinker.on_train = [](TrainSubmit const&) -> RawTinker::Answer { return json_reply("{}", 503); };
     (void)client.save_weights_external("a").result();
     (void)other.save_weights_for_sampler("a").result();
     for (auto const* path : {"/api/v1/save_weights_external", "/api/v1/save_weights_for_sampler"}) {
@@ -906,7 +903,7 @@ TEST_F(TrainingClientTest, SavesAreRepeatedByTheSubmitLoopAlone) {  // R-TRAIN-6
 TEST_F(TrainingClientTest, DrawsFromTheWeightsAsTheyAre) {  // R-TRAIN-62, R-TRAIN-63
     auto const client = trainer();
     int refusals = 1;
-    tinker.on_train = [&refusals](TrainSubmit const& submit) -> FakeTinker::Answer {
+    tinker.on_train = [&refusals](TrainSubmit const& submit) -> RawTinker::Answer {
         if (submit.path != "save_weights_for_sampler" || refusals-- <= 0) return std::nullopt;
         return json_reply("{}", 503);
     };
@@ -990,7 +987,7 @@ TEST_F(TrainingClientTest, AModelWithoutATokenizerSaysSo) {  // R-EXT-90, R-TRAI
     EXPECT_EQ(broken.kind(), ErrorKind::callback);
     EXPECT_THAT(broken.what(), HasSubstr("no disk"));
     for (auto const* data : {"{}", R"({"model_name":"TML/x"})"}) {
-        tinker.on_other = [data](SentRequest const& request) -> FakeTinker::Answer {
+        tinker.on_other = [data](SentRequest const& request) -> RawTinker::Answer {
             if (!request.path.ends_with("get_info")) return std::nullopt;
             return json_reply(R"({"model_id":"m","model_data":)" + std::string{data} + "}");
         };
@@ -1033,7 +1030,7 @@ TEST_F(TrainingClientTest, ATokenIsKeptOutOfErrorsAndDumps) {  // R-CONF-13, R-E
     client_options = tinker.options();
     client_options->dump_headers = true;
     auto const client = trainer();
-    tinker.on_train = [](TrainSubmit const& submit) -> FakeTinker::Answer {
+    tinker.on_train = [](TrainSubmit const& submit) -> RawTinker::Answer {
         return json_reply(R"({"detail":[{"input":)" + submit.bytes + "}]}", 422);
     };
     auto const error = failure(client.load_state("tinker://r/weights/a", "tml-very-secret"));

@@ -2,7 +2,7 @@
 // submitted at once, with the number that the service expects next.
 #include <tinkxx/service_client.hpp>
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 #include "wire/training/training.hpp"
 
 #include <gmock/gmock.h>
@@ -21,8 +21,8 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using support::FakeTinker;
 using support::json_reply;
+using support::RawTinker;
 using support::TrainSubmit;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -58,7 +58,7 @@ protected:
     /// Answers requests for `path` by `reply`, as long as there are any left.
     void answer(std::string path, Reply reply, int times = 1) {
         tinker.on_train = [path = std::move(path), reply = std::move(reply),
-                           times](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+                           times](TrainSubmit const& submit) mutable -> RawTinker::Answer {
             if (submit.path != path || times-- <= 0) return std::nullopt;
             return reply;
         };
@@ -91,7 +91,7 @@ protected:
         return result ? Error{ErrorDetails{}} : result.error();
     }
 
-    FakeTinker tinker;
+    RawTinker tinker;
     std::optional<ClientOptions> client_options{};
     std::optional<ServiceClient> service{};
 };
@@ -160,7 +160,7 @@ TEST_F(TrainingGaps, WhatCannotHaveArrivedIsNotSentAgain) {  // R-TRAIN-13
 
 TEST_F(TrainingGaps, ACallThatIsCancelledOnceItWasTakenHasItsNumber) {  // R-TRAIN-13
     auto const client = trainer();
-    tinker.on_poll = [](std::string const& id, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const& id, std::int64_t) -> RawTinker::Answer {
         if (id == "train-1") return unanswered();
         return std::nullopt;
     };
@@ -177,7 +177,7 @@ TEST_F(TrainingGaps, ChunksThatWereNotSentLeaveTheirNumbers) {  // R-TRAIN-13, R
     tinker.flags["fwdbwd_max_chunk_len"] = 1;
     tinker.flags["parallel_fwdbwd_chunks"] = false;
     auto const client = trainer();
-    tinker.on_train = [left = 1](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+    tinker.on_train = [left = 1](TrainSubmit const& submit) mutable -> RawTinker::Answer {
         if (submit.seq_id != 2 || left-- <= 0) return std::nullopt;
         return unanswered();
     };
@@ -301,7 +301,7 @@ Reply unread() {
 }
 
 /// The encodings of passes that came, e.g. `PPJ`.
-std::string encodings(FakeTinker const& tinker) {
+std::string encodings(RawTinker const& tinker) {
     std::string all;
     for (auto const& each : tinker.trained()) {
         if (each.path == "forward_backward") all += each.protobuf ? 'P' : 'J';
@@ -311,7 +311,7 @@ std::string encodings(FakeTinker const& tinker) {
 
 TEST_F(TrainingGaps, WhatMayHaveArrivedInTheFirstEncodingIsSettledInIt) {  // R-TRAIN-13, R-WIRE-10
     auto const client = trainer();
-    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> RawTinker::Answer {
         if (submit.path != "forward_backward" || ++times > 2) return std::nullopt;
         return times == 1 ? json_reply("{}", 503) : unread();
     };
@@ -329,7 +329,7 @@ TEST_F(TrainingGaps, WhatMayHaveArrivedInTheFirstEncodingIsSettledInIt) {  // R-
 
 TEST_F(TrainingGaps, WhatTheServerCannotReadIsSettledInTheOtherEncoding) {  // R-TRAIN-13, R-WIRE-10
     auto const client = trainer();
-    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> RawTinker::Answer {
         if (!submit.protobuf) return std::nullopt;
         return ++times == 1 ? json_reply("{}", 503) : unread();
     };
@@ -345,12 +345,12 @@ TEST_F(TrainingGaps, WhatTheServerCannotReadIsSettledInTheOtherEncoding) {  // R
 
 TEST_F(TrainingGaps, ARefusalOfTheSecondEncodingSaysNothingOfTheFirst) {  // R-TRAIN-13, R-WIRE-10
     auto const client = trainer();
-    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> FakeTinker::Answer {
+    tinker.on_train = [times = 0](TrainSubmit const& submit) mutable -> RawTinker::Answer {
         if (submit.path != "forward_backward") return std::nullopt;
         if (!submit.protobuf) return json_reply(R"({"detail":"protobuf only"})", 415);
         ++times;
         if (times == 1) return json_reply("{}", 503);
-        return times < 4 ? FakeTinker::Answer{unread()} : std::nullopt;
+        return times < 4 ? RawTinker::Answer{unread()} : std::nullopt;
     };
     auto first = client.forward_backward(data(1), LossFn::cross_entropy);
     pass_time(5s);
@@ -487,7 +487,7 @@ TEST_F(TrainingGaps, ACustomPassThatIsCancelledInItsForwardPassLeavesTheRest) { 
     tinker.flags["fwdbwd_max_chunk_len"] = 1;
     tinker.flags["parallel_fwdbwd_chunks"] = false;
     auto const client = trainer();
-    tinker.on_poll = [](std::string const& id, std::int64_t) -> FakeTinker::Answer {
+    tinker.on_poll = [](std::string const& id, std::int64_t) -> RawTinker::Answer {
         if (id == "train-1") return unanswered();
         return std::nullopt;
     };

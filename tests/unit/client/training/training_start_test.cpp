@@ -2,8 +2,8 @@
 #include <tinkxx/regularizers.hpp>
 #include <tinkxx/service_client.hpp>
 
-#include "support/fake_tinker.hpp"
 #include "support/held_executor.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -23,9 +23,9 @@ namespace tinkxx {
 namespace {
 
 using namespace std::chrono_literals;
-using support::FakeTinker;
 using support::HeldExecutor;
 using support::json_reply;
+using support::RawTinker;
 using support::TrainSubmit;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -92,7 +92,7 @@ protected:
         return paths;
     }
 
-    FakeTinker tinker;
+    RawTinker tinker;
     ClientOptions client_options{tinker.options()};
     std::optional<ServiceClient> service_{};
 };
@@ -350,7 +350,7 @@ TEST_F(TrainingStartTest, MakesAModelLikeItsCheckpointAndLoadsIt) {  // R-TRAIN-
 }
 
 TEST_F(TrainingStartTest, TakesTheOptimizerFromTheCheckpointWithItsState) {  // R-TRAIN-84
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("weights_info")) return std::nullopt;
         return json_reply(R"({"base_model":"org/tiny","is_lora":true,"lora_rank":4,)"
                           R"("optimizer_config":{"type":"dimuon","version":1}})");
@@ -378,7 +378,7 @@ TEST_F(TrainingStartTest, TakesTheOptimizerFromTheCheckpointWithItsState) {  // 
 TEST_F(TrainingStartTest, RefusesACheckpointThatCannotBeTrainedOn) {  // R-TRAIN-81
     for (auto const* info : {R"({"base_model":"m","is_lora":false})",
                              R"({"base_model":"m","is_lora":true,"lora_rank":null})"}) {
-        tinker.on_other = [info](SentRequest const& request) -> FakeTinker::Answer {
+        tinker.on_other = [info](SentRequest const& request) -> RawTinker::Answer {
             if (!request.path.ends_with("weights_info")) return std::nullopt;
             return json_reply(info);
         };
@@ -444,7 +444,7 @@ TEST_F(TrainingStartTest, HandsOnATokenAsTheServiceWantsTokens) {  // R-TRAIN-83
 TEST_F(TrainingStartTest, TheStatusShowsWhatAForeignCheckpointWaitsFor) {  // R-TEST-01
     (void)trainer();
     tinker.clock->set_auto_advance(false);
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("weights_info")) return std::nullopt;
         return never();
     };
@@ -465,7 +465,7 @@ TEST_F(TrainingStartTest, TheStatusShowsWhatAForeignCheckpointWaitsFor) {  // R-
 TEST_F(TrainingStartTest, CancellingAModelFromACheckpointStopsItsRequests) {
     (void)trainer();
     tinker.clock->set_auto_advance(false);
-    tinker.on_other = [](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("weights_info")) return std::nullopt;
         return never();
     };
@@ -481,7 +481,7 @@ TEST_F(TrainingStartTest, CancellingAModelFromACheckpointStopsItsRequests) {
 
 TEST_F(TrainingStartTest, CopiesACheckpointWithOneKeyForAllRepeats) {  // R-TRAIN-85, R-RETRY-84
     int refusals = 12;
-    tinker.on_other = [&refusals](SentRequest const& request) -> FakeTinker::Answer {
+    tinker.on_other = [&refusals](SentRequest const& request) -> RawTinker::Answer {
         if (!request.path.ends_with("copy_weights") || refusals-- <= 0) return std::nullopt;
         return json_reply("{}", 503);
     };
