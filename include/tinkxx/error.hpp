@@ -23,6 +23,7 @@ enum class ErrorKind : std::uint8_t {
     promise_lost,    ///< the server lost a request that it had accepted (410)
     cancelled,       ///< cancelled by the caller, or its client or runtime went away
     circuit_open,    ///< refused locally by a circuit breaker
+    queue_full,      ///< refused locally: as many samples are pending as `PendingLimit` allows
     closed,          ///< the client was closed before the call
     usage,           ///< a call that can never be right, such as waiting on an SDK thread
     callback,        ///< a user's callback threw; `exception()` holds what it threw
@@ -36,6 +37,7 @@ enum class RetryEnd : std::uint8_t {
     none,            ///< no retry loop was involved
     permanent,       ///< repeating cannot help
     attempts_spent,  ///< the allowed attempts were used up
+    time_spent,      ///< the allowed time was used up
     not_repeatable,  ///< repeating might apply the call twice
     cancelled,       ///< the call was cancelled
 };
@@ -149,6 +151,10 @@ public:
     using Error::Error;
 };
 class CircuitOpenError : public Error {
+public:
+    using Error::Error;
+};
+class QueueFullError : public Error {
 public:
     using Error::Error;
 };

@@ -130,22 +130,6 @@ struct StageEvent {
     Metadata metadata{};
 };
 
-/// No result could be obtained for an accepted request.
-struct FutureFailureEvent {
-    enum class Kind : std::uint8_t {
-        timeout,
-        api_error,
-        connection_error,
-        request_failed,
-        validation_error,
-    };
-    Kind kind{Kind::api_error};
-    std::string request_id{};
-    std::string request_type{};
-    std::optional<Error> error{};
-    Metadata metadata{};
-};
-
 /// A custom loss function, or one of its regularizers, is called or has ended.
 struct LossEvent {
     enum class Kind : std::uint8_t { start, stop, exception };
@@ -204,7 +188,6 @@ public:
     virtual void on_attempt_stop(AttemptStopEvent const& /*event*/) {}
     virtual void on_attempt_retry(AttemptRetryEvent const& /*event*/) {}
     virtual void on_attempt_failed(AttemptFailedEvent const& /*event*/) {}
-    virtual void on_future_failure(FutureFailureEvent const& /*event*/) {}
     virtual void on_loss(LossEvent const& /*event*/) {}
     virtual void on_recovery(RecoveryEvent const& /*event*/) {}
     /// Called for every step of every operation, so it must be fast.

@@ -51,11 +51,19 @@ struct ChunkLimits {
     bool operator==(ChunkLimits const&) const = default;
 };
 
-/// What happens to a sample when `ClientOptions::max_pending` of them are pending.
+/// What happens to a sample when as many are pending as `PendingLimit` allows.
 enum class WhenFull : std::uint8_t {
-    ignore,  ///< it is taken all the same
     block,   ///< the caller waits; on an SDK thread, which must not, it is refused
-    reject,  ///< its future fails at once
+    reject,  ///< its future fails at once with `QueueFullError`
+};
+
+/// How many samples may be pending at once, and what happens to more.
+struct PendingLimit {
+    /// 0: no limit.
+    std::size_t count{0};
+    WhenFull when_full{WhenFull::block};
+
+    bool operator==(PendingLimit const&) const = default;
 };
 
 /// What a client does by itself, and how often: for operators with their own needs, and for tests.
@@ -141,9 +149,6 @@ struct ClientOptions {
     std::string project_id{};
     /// What a session is called where it is shown. Empty: nothing special.
     std::string display_name{};
-    /// Empty: `$TINKER_FEATURE_GATES`, separated by commas, then `async_sampling`. Nothing depends
-    /// on them.
-    std::vector<std::string> feature_gates{};
     /// Tells the service of this client's troubles. Empty: `$TINKER_TELEMETRY`, then yes.
     std::optional<bool> telemetry{};
     /// A command for the shell that prints a credential. Empty: `$TINKER_CREDENTIAL_CMD`, then
@@ -151,8 +156,6 @@ struct ClientOptions {
     std::string credential_cmd{};
     /// Where stored keys are. Empty: `~/.tinker/credentials.json`.
     std::string credentials_file{};
-    /// Taken and ignored: sampling needs no process of its own here.
-    bool subprocess_sampling{false};
     /// Waits between requests for a result. By default `$TINKXX_POLL_BACKOFF`: `none`,
     /// `exponential`, or `exponential:<first>:<longest>` in milliseconds; then none.
     PollBackoff poll_backoff{};
@@ -176,9 +179,8 @@ struct ClientOptions {
     ChunkLimits chunks{};
     /// For each call, from its making to its result. Zero: none.
     std::chrono::milliseconds deadline{0};
-    /// Samples that may be pending at once, and what happens to more. Zero: any number.
-    std::size_t max_pending{0};
-    WhenFull when_full{WhenFull::ignore};
+    /// Of samples: `.max_pending = {1000}` has the caller of the next one wait. By default none.
+    PendingLimit max_pending{};
     /// Keeps a line on stderr that says what is pending and what it waits for.
     bool report_pending{false};
     Intervals intervals{};

@@ -21,12 +21,8 @@ struct SpecificCheckpoint {
 
     bool operator==(SpecificCheckpoint const&) const = default;
 };
-/// Not supported, since the service does not say which checkpoint is best: recovery is refused.
-struct BestCheckpoint {
-    bool operator==(BestCheckpoint const&) const = default;
-};
 /// Which checkpoint a run is restored from.
-using CheckpointStrategy = std::variant<LatestCheckpoint, SpecificCheckpoint, BestCheckpoint>;
+using CheckpointStrategy = std::variant<LatestCheckpoint, SpecificCheckpoint>;
 
 /// How training runs are recovered. Invalid values, such as a negative time, are replaced by their
 /// defaults.

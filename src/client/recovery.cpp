@@ -25,16 +25,6 @@ std::optional<ErrorDetails> policy_problem(std::string_view operation,
     if (!policy.enabled) {
         return misuse(operation, "recovery is not enabled; set RecoveryPolicy::enabled");
     }
-    if (std::holds_alternative<BestCheckpoint>(policy.checkpoint)) {
-        return ErrorDetails{.kind = ErrorKind::validation,
-                            .message = std::string{operation} +
-                                       ": RecoveryPolicy::checkpoint is BestCheckpoint, which is "
-                                       "not supported; use LatestCheckpoint or SpecificCheckpoint",
-                            .category = ErrorCategory::user,
-                            .field = "RecoveryPolicy::checkpoint",
-                            .value = "BestCheckpoint",
-                            .unsupported_feature = "recovery from the best checkpoint"};
-    }
     return std::nullopt;
 }
 

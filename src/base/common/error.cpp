@@ -22,6 +22,8 @@ std::string_view to_string(ErrorKind kind) noexcept {
             return "cancelled";
         case ErrorKind::circuit_open:
             return "circuit_open";
+        case ErrorKind::queue_full:
+            return "queue_full";
         case ErrorKind::closed:
             return "closed";
         case ErrorKind::usage:
@@ -52,6 +54,8 @@ std::string_view to_string(RetryEnd reason) noexcept {
             return "permanent";
         case RetryEnd::attempts_spent:
             return "attempts_spent";
+        case RetryEnd::time_spent:
+            return "time_spent";
         case RetryEnd::not_repeatable:
             return "not_repeatable";
         case RetryEnd::cancelled:
@@ -83,6 +87,8 @@ void Error::raise() const {
             throw CancelledError{details_};
         case ErrorKind::circuit_open:
             throw CircuitOpenError{details_};
+        case ErrorKind::queue_full:
+            throw QueueFullError{details_};
         case ErrorKind::closed:
             throw ClosedError{details_};
         case ErrorKind::usage:

@@ -66,12 +66,10 @@ ClientOptions merged(ClientOptions options, ClientOptions const& defaults) {
                  &Options::default_query, &Options::proxy, &Options::proxy_headers,
                  &Options::no_proxy, &Options::observers, &Options::metadata, &Options::sdk_version,
                  &Options::user_metadata, &Options::tags, &Options::project_id,
-                 &Options::display_name, &Options::feature_gates, &Options::credential_cmd,
-                 &Options::credentials_file, &Options::cloudflare_access_id,
-                 &Options::cloudflare_access_secret);
-    unless_changed(&Options::timeouts, &Options::max_retries, &Options::net,
-                   &Options::subprocess_sampling, &Options::dispatch, &Options::chunks,
-                   &Options::deadline, &Options::max_pending, &Options::when_full,
+                 &Options::display_name, &Options::credential_cmd, &Options::credentials_file,
+                 &Options::cloudflare_access_id, &Options::cloudflare_access_secret);
+    unless_changed(&Options::timeouts, &Options::max_retries, &Options::net, &Options::dispatch,
+                   &Options::chunks, &Options::deadline, &Options::max_pending,
                    &Options::report_pending, &Options::warn_of_stalls, &Options::intervals,
                    &Options::check_data);
     unless_set(&Options::dump_headers, &Options::otel_propagate, &Options::trace_propagator,

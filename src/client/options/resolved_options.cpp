@@ -313,8 +313,6 @@ void fill_session(ClientOptions& options, Environment const& environment) {
     options.credential_cmd = trim(options.credential_cmd);
     fill(options.tags, environment, "TINKER_TAGS");
     fill_project(options, environment);
-    fill(options.feature_gates, environment, "TINKER_FEATURE_GATES");
-    if (options.feature_gates.empty()) options.feature_gates = {"async_sampling"};
     fill_telemetry(options, environment);
     fill_poll_backoff(options, environment);
 }

@@ -72,7 +72,7 @@ ClientCore::ClientCore(std::shared_ptr<Session> session, std::shared_ptr<ClientC
       scheduler_{http_.scheduler()},
       config_{std::move(config)},
       runtime_{std::move(runtime)},
-      bound_{PendingBound::make(config_->max_pending, config_->when_full)},
+      bound_{PendingBound::make(config_->max_pending)},
       book_{http_, *config_, std::move(ids)} {}
 
 std::shared_ptr<ClientCore> ClientCore::make(std::shared_ptr<Session> session,

@@ -19,7 +19,7 @@ public:
 
 class Bounded final : public PendingBound {
 public:
-    Bounded(std::size_t most, WhenFull when_full) : most_{most}, when_full_{when_full} {}
+    explicit Bounded(PendingLimit limit) : most_{limit.count}, when_full_{limit.when_full} {}
 
     Result<Place> enter(Runtime const& runtime, OnWait const& on_wait) override {
         std::unique_lock lock{mutex_};
@@ -27,7 +27,8 @@ public:
             ++pending_;
             return place();
         }
-        if (when_full_ == WhenFull::reject) return full("raise max_pending or choose block");
+        if (when_full_ == WhenFull::reject)
+            return full("raise its count or choose WhenFull::block");
         // Those who wait are served in the order of their coming, each by its own future: waiting
         // for that one is refused where it would never end.
         auto const turn = std::make_shared<Promise<void>>(runtime);
@@ -52,7 +53,7 @@ private:
     }
 
     [[nodiscard]] Error full(std::string const& way_out) const {
-        return Error{{.kind = ErrorKind::usage,
+        return Error{{.kind = ErrorKind::queue_full,
                       .message = std::to_string(most_) +
                                  " samples are pending (ClientOptions::max_pending); " + way_out,
                       .retryable = true,
@@ -89,9 +90,9 @@ private:
 
 }  // namespace
 
-std::shared_ptr<PendingBound> PendingBound::make(std::size_t most, WhenFull when_full) {
-    if (most == 0 || when_full == WhenFull::ignore) return std::make_shared<Unbounded>();
-    return std::make_shared<Bounded>(most, when_full);
+std::shared_ptr<PendingBound> PendingBound::make(PendingLimit limit) {
+    if (limit.count == 0) return std::make_shared<Unbounded>();
+    return std::make_shared<Bounded>(limit);
 }
 
 }  // namespace tinkxx::service

@@ -18,8 +18,7 @@ public:
     /// A place among the pending; given up when the last copy goes.
     using Place = std::shared_ptr<void const>;
 
-    /// `most` = 0, or `WhenFull::ignore`: no bound.
-    [[nodiscard]] static std::shared_ptr<PendingBound> make(std::size_t most, WhenFull when_full);
+    [[nodiscard]] static std::shared_ptr<PendingBound> make(PendingLimit limit);
     virtual ~PendingBound() = default;
 
     /// Called before the caller is blocked, with what ends that: an error set there is the answer.

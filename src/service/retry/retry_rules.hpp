@@ -29,6 +29,7 @@ namespace tinkxx::service {
         case ErrorKind::validation:
         case ErrorKind::request_failed:
         case ErrorKind::cancelled:
+        case ErrorKind::queue_full:
         case ErrorKind::closed:
         case ErrorKind::usage:
         case ErrorKind::callback:

@@ -334,7 +334,7 @@ void SampleCall::on_stuck(std::chrono::milliseconds progress_timeout) {
                     std::string{to_string(shown())},
          .retryable = true,
          .request_id = request_id(),
-         .stopped = RetryEnd::permanent,
+         .stopped = RetryEnd::time_spent,
          .attempts = static_cast<int>(requests_)}});
 }
 

@@ -50,6 +50,8 @@ std::string_view error_type(Error const& error) noexcept {
             return "CancelledError";
         case ErrorKind::circuit_open:
             return "CircuitOpenError";
+        case ErrorKind::queue_full:
+            return "QueueFullError";
         case ErrorKind::closed:
             return "ClosedError";
         case ErrorKind::usage:

@@ -79,6 +79,7 @@ TEST(Error, RaisesTheClassOfItsKind) {
     expect_raised<PromiseLostError>(ErrorKind::promise_lost);
     expect_raised<CancelledError>(ErrorKind::cancelled);
     expect_raised<CircuitOpenError>(ErrorKind::circuit_open);
+    expect_raised<QueueFullError>(ErrorKind::queue_full);
     expect_raised<ClosedError>(ErrorKind::closed);
     expect_raised<UsageError>(ErrorKind::usage);
     expect_raised<CallbackError>(ErrorKind::callback);
@@ -88,6 +89,7 @@ TEST(Error, SaysInWordsWhyRetriesEndedAndWhoCanMendIt) {
     EXPECT_EQ(to_string(RetryEnd::none), "none");
     EXPECT_EQ(to_string(RetryEnd::permanent), "permanent");
     EXPECT_EQ(to_string(RetryEnd::attempts_spent), "attempts_spent");
+    EXPECT_EQ(to_string(RetryEnd::time_spent), "time_spent");
     EXPECT_EQ(to_string(RetryEnd::not_repeatable), "not_repeatable");
     EXPECT_EQ(to_string(RetryEnd::cancelled), "cancelled");
     EXPECT_EQ(to_string(ErrorCategory::unknown), "unknown");

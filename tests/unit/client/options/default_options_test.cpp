@@ -64,11 +64,9 @@ TEST_F(DefaultOptions, CoverEveryField) {  // R-CONF-01
                             .tags = {"t"},
                             .project_id = "p",
                             .display_name = "d",
-                            .feature_gates = {"f"},
                             .telemetry = false,
                             .credential_cmd = "c",
                             .credentials_file = "f",
-                            .subprocess_sampling = true,
                             .poll_backoff = ExponentialPollBackoff{},
                             .poll_error_limit = 1s,
                             .cloudflare_access_id = "i",
@@ -79,8 +77,7 @@ TEST_F(DefaultOptions, CoverEveryField) {  // R-CONF-01
                             .download_bytes = 1,
                             .chunks = {.items = 1},
                             .deadline = 1s,
-                            .max_pending = 1,
-                            .when_full = WhenFull::reject,
+                            .max_pending = {1, WhenFull::reject},
                             .report_pending = true,
                             .intervals = {.heartbeat = 1s},
                             .submit_encoding = SubmitEncoding::json,
@@ -111,11 +108,9 @@ TEST_F(DefaultOptions, CoverEveryField) {  // R-CONF-01
     EXPECT_EQ(got.tags, all.tags);
     EXPECT_EQ(got.project_id, "p");
     EXPECT_EQ(got.display_name, "d");
-    EXPECT_EQ(got.feature_gates, all.feature_gates);
     EXPECT_EQ(got.telemetry, false);
     EXPECT_EQ(got.credential_cmd, "c");
     EXPECT_EQ(got.credentials_file, "f");
-    EXPECT_TRUE(got.subprocess_sampling);
     EXPECT_TRUE(std::holds_alternative<ExponentialPollBackoff>(got.poll_backoff));
     EXPECT_EQ(got.poll_error_limit, 1s);
     EXPECT_EQ(got.cloudflare_access_id, "i");
@@ -126,8 +121,7 @@ TEST_F(DefaultOptions, CoverEveryField) {  // R-CONF-01
     EXPECT_EQ(got.download_bytes, 1);
     EXPECT_EQ(got.chunks, all.chunks);
     EXPECT_EQ(got.deadline, 1s);
-    EXPECT_EQ(got.max_pending, 1U);
-    EXPECT_EQ(got.when_full, WhenFull::reject);
+    EXPECT_EQ(got.max_pending, all.max_pending);
     EXPECT_TRUE(got.report_pending);
     EXPECT_EQ(got.intervals, all.intervals);
     EXPECT_EQ(got.submit_encoding, SubmitEncoding::json);

@@ -471,7 +471,10 @@ TEST_F(RetryLimits, TheWatchdogCountsForTheBreakerIfPollsFail) {  // R-EXT-03
     auto const by = breaker(1);
     auto pending = sample(guarded(by), {.retry = {.progress_timeout = 1min}});
     wait(70s);
-    EXPECT_EQ(pending.result().error().kind(), ErrorKind::connection);
+    auto const error = pending.result().error();
+    EXPECT_EQ(error.kind(), ErrorKind::connection);
+    EXPECT_TRUE(error.retryable());
+    EXPECT_EQ(error.stopped(), RetryEnd::time_spent);
     EXPECT_EQ(by.state(), CircuitState::open);
 }
 

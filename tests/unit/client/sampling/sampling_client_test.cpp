@@ -565,14 +565,15 @@ TEST_F(SamplingClientTest, AShutDownRuntimeEndsWhatIsPendingWhereverItStands) { 
 
 TEST_F(SamplingClientTest, TooManyPendingAreRejectedIfTheCallerWantsThat) {
     auto options = tinker.options();
-    options.max_pending = 2;
-    options.when_full = WhenFull::reject;
+    options.max_pending = {2, WhenFull::reject};
     tinker.clock->set_auto_advance(false);
     auto const sampler = ServiceClient{options}.create_sampling_client("org/tiny");
     auto a = sampler.sample(prompt, {.max_tokens = 4});
     auto b = sampler.sample(prompt, {.max_tokens = 4});
     auto const refused = sampler.sample(prompt, {.max_tokens = 4}).result();
     ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind(), ErrorKind::queue_full);
+    EXPECT_TRUE(refused.error().retryable());
     EXPECT_THAT(refused.error().what(), HasSubstr("max_pending"));
     while (tinker.clock->run_ready()) {
     }
@@ -582,8 +583,7 @@ TEST_F(SamplingClientTest, TooManyPendingAreRejectedIfTheCallerWantsThat) {
 
 TEST_F(SamplingClientTest, TooManyPendingBlockTheirCallerIfWanted) {
     auto options = tinker.options();
-    options.max_pending = 2;
-    options.when_full = WhenFull::block;
+    options.max_pending = {2};
     auto const sampler = ServiceClient{options}.create_sampling_client("org/tiny");
     std::vector<Future<SampleResponse>> pending;
     for (int i = 0; i < 20; ++i) {

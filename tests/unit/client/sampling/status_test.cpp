@@ -353,8 +353,7 @@ protected:
 
     /// The caller is blocked, which runs the loop, so somebody on it has to ask.
     Shown place() {
-        options.max_pending = 1;
-        options.when_full = WhenFull::block;
+        options.max_pending = {1};
         tinker.clock->set_auto_advance(true);
         tinker.on_submit = [](Submit const& submit) -> RawTinker::Answer {
             auto reply = json_reply(R"({"request_id":"r"})");
@@ -673,8 +672,7 @@ TEST_F(StatusTest, ACloseThatMissesItsDeadlineGoesOn) {  // R-SESS-22
 }
 
 TEST_F(StatusTest, ABlockedCallerIsLetGoAtItsDeadline) {
-    options.max_pending = 1;
-    options.when_full = WhenFull::block;
+    options.max_pending = {1};
     hold_polls();
     auto const from = sampler();
     draw(from);
