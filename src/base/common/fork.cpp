@@ -31,8 +31,8 @@ void before_fork() {
 }
 
 void after_fork() {
-    for (std::size_t i = locked.size(); i-- > 0;) {
-        if (auto* const mutex = std::exchange(locked[i], nullptr)) mutex->unlock();
+    for (std::size_t i = locked.size(); i > 0; --i) {
+        if (auto* const mutex = std::exchange(locked[i - 1], nullptr)) mutex->unlock();
     }
 }
 
