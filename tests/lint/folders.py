@@ -27,7 +27,6 @@ MIRROR = "tests/unit/"
 MOST = 16
 FULLER = {
     "include/tinkxx": "users name what they include, and there is no folder in between",
-    "cli/commands": "one file for each command",
     "src/text/jinja": "one file for each part of the language",
     "src/text/tokenizer": "one file for each part of a tokenizer.json",
     "src/text/render": "one file for each family of models",

@@ -1,4 +1,4 @@
-#include "output/json_lines.hpp"
+#include "commands/text/json_lines.hpp"
 
 #include <tinkxx/error.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "output/terminal.hpp"
+#include "frame/command.hpp"
 
 #include <string>
 
@@ -14,6 +14,8 @@ struct HomeArguments {
 };
 
 /// Looks whether the home of a server is whole, and repairs it if asked to.
-[[nodiscard]] Exit check_home(HomeArguments const& arguments, Terminal& terminal);
+[[nodiscard]] Exit check_home(HomeArguments const& arguments, Context& context);
+
+[[nodiscard]] Command home_check_command();
 
 }  // namespace tinkxx::cli

@@ -1,12 +1,12 @@
-#include "commands/home.hpp"
+#include "commands/server/home.hpp"
 
-#include "commands/default_home.hpp"
+#include "commands/server/default_home.hpp"
+#include "frame/troubles.hpp"
+#include "frame/values.hpp"
 
 #include <tinkxx/error.hpp>
 #include <tinkxx/local/home.hpp>
 #include <tinkxx/log.hpp>
-
-#include <unistd.h>
 
 #include <filesystem>
 #include <ostream>
@@ -14,6 +14,32 @@
 
 namespace tinkxx::cli {
 namespace {
+
+constexpr char const* about_home_check =
+    "Looks whether the home of a server is whole: its marker, its database, and the checksums of\n"
+    "all checkpoints. Without --repair or --remove it changes nothing. No server may run on it.";
+
+constexpr char const* home_check_examples =
+    "Examples:\n"
+    "  tinkxx home check                      the home that tinkxx serve uses by default\n"
+    "  tinkxx home check --home runs --json   another one, as JSON on stdout\n"
+    "  tinkxx home check --repair             adopts checkpoints that the database does not know,\n"
+    "                                         puts rows aside that cannot be read, and saves what\n"
+    "                                         can be read of a damaged database; deletes "
+    "nothing\n\n"
+    "Exit codes: 0 nothing is wrong, or all of it is repaired; 1 something is wrong, or it could\n"
+    "not be checked; 2 the command line is wrong.";
+
+void add_home_options(CLI::App& app, HomeArguments& arguments) {
+    app.add_option("--home", arguments.home,
+                   "The folder; by default that of tinkxx serve (TINKXX_HOME)")
+        ->type_name("FOLDER")
+        ->check(not_empty());
+    app.add_flag("--repair", arguments.repair, "Repairs what can be repaired; deletes nothing");
+    app.add_flag("--remove", arguments.remove,
+                 "Removes what the database does not know and what cannot be adopted");
+    app.add_flag("--json", arguments.json, "One line of JSON on stdout");
+}
 
 std::string size_text(std::uint64_t bytes) {
     constexpr std::uint64_t mebi = std::uint64_t{1} << 20U;
@@ -58,11 +84,12 @@ void print(local::HomeReport const& report, Terminal& terminal) {
 
 }  // namespace
 
-Exit check_home(HomeArguments const& arguments, Terminal& terminal) try {
-    auto const folder =
-        arguments.home.empty() ? default_home() : std::filesystem::path{arguments.home};
+Exit check_home(HomeArguments const& arguments, Context& context) try {
+    auto& terminal = context.terminal;
+    auto const folder = arguments.home.empty() ? default_home(context.environment)
+                                               : std::filesystem::path{arguments.home};
     local::HomeCheckOptions options{.repair = arguments.repair, .remove = arguments.remove};
-    bool const watched = ::isatty(STDERR_FILENO) == 1;
+    bool const watched = terminal.screen().err;
     if (watched) {
         options.progress = [&terminal](std::string_view what, std::size_t done, std::size_t of) {
             terminal.err() << "\rchecking " << done + 1 << " of " << of << ": " << one_line(what)
@@ -78,13 +105,18 @@ Exit check_home(HomeArguments const& arguments, Terminal& terminal) try {
     }
     return report.good() ? Exit::success : Exit::failure;
 } catch (Error const& error) {
-    std::string const text = error.what();
-    auto const cut = text.find("; ");
-    terminal.complain(
-        {.headline = "the home cannot be checked",
-         .reason = text.substr(0, cut),
-         .way_out = cut == std::string::npos ? "tinkxx home check --help" : text.substr(cut + 2)});
+    auto trouble = split_message("the home cannot be checked", error.what());
+    if (trouble.way_out.empty()) trouble.way_out = "tinkxx home check --help";
+    context.terminal.complain(trouble);
     return Exit::failure;
+}
+
+Command home_check_command() {
+    return {.path = "home check",
+            .summary = "Whether what a server keeps is whole, and how to repair it",
+            .about = about_home_check,
+            .examples = home_check_examples,
+            .declare = declare<HomeArguments>(&add_home_options, &check_home)};
 }
 
 }  // namespace tinkxx::cli

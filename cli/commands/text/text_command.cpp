@@ -1,9 +1,10 @@
-#include "commands/text_command.hpp"
+#include "commands/text/text_command.hpp"
+
+#include "frame/troubles.hpp"
+#include "frame/values.hpp"
 
 #include <tinkxx/log.hpp>
 #include <tinkxx/text/hub_http.hpp>
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -37,22 +38,37 @@ fs::path place_of(TokenizerArguments const& arguments) {
     return text::find_tokenizer(arguments.tokenizer, places);
 }
 
-/// In words, from "operation: cause; way out".
-Trouble text_trouble(std::string headline, std::string const& message) {
-    auto const cut = message.find("; ");
-    return {.headline = std::move(headline),
-            .reason = message.substr(0, cut),
-            .way_out = cut == std::string::npos ? std::string{} : message.substr(cut + 2)};
+}  // namespace
+
+void add_tokenizer(CLI::App& app, TokenizerArguments& arguments) {
+    app.add_option("--tokenizer", arguments.tokenizer,
+                   "A tokenizer.json or *.tiktoken file, the folder of a model, or the name of "
+                   "one in the cache of Hugging Face")
+        ->type_name("FILE_OR_FOLDER")
+        ->check(not_empty())
+        ->required();
+    app.add_option("--pattern", arguments.pattern,
+                   "The regular expression that cuts a text into words, for *.tiktoken files "
+                   "whose name does not tell it")
+        ->type_name("REGEX")
+        ->check(not_empty());
+    app.add_flag("--download", arguments.download,
+                 "Fetch the files of a name that is not on this machine from the hub");
 }
 
-}  // namespace
+void add_threads(CLI::App& app, unsigned& threads) {
+    app.add_option("--threads", threads, "Threads for --jsonl; 0 is one for each CPU")
+        ->type_name("N")
+        ->check(CLI::Range(0U, 4096U))
+        ->capture_default_str();
+}
 
 text::LoadedTokenizer choose_tokenizer(TokenizerArguments const& arguments) {
     return text::load_tokenizer(place_of(arguments), {.tiktoken_pattern = arguments.pattern});
 }
 
-std::string printable(std::string text) {
-    if (::isatty(STDOUT_FILENO) != 1) return text;
+std::string printable(std::string text, Terminal const& terminal) {
+    if (!terminal.screen().out) return text;
     std::string out;
     std::string_view rest = text;
     while (!rest.empty()) {
@@ -66,7 +82,7 @@ std::string printable(std::string text) {
 
 Exit complain_of_line(BadLine const& line, std::string_view wanted, Terminal& terminal) {
     auto trouble =
-        text_trouble("line " + std::to_string(line.number) + " cannot be used", line.reason);
+        split_message("line " + std::to_string(line.number) + " cannot be used", line.reason);
     if (trouble.way_out.empty()) trouble.way_out = wanted;
     terminal.complain(trouble);
     return Exit::failure;
@@ -81,7 +97,7 @@ Exit guard(std::string_view headline, Terminal& terminal,
         {.headline = std::string{headline}, .reason = "the output cannot be written"});
     return Exit::failure;
 } catch (Error const& error) {
-    auto trouble = text_trouble(std::string{headline}, error.what());
+    auto trouble = split_message(std::string{headline}, error.what());
     if (trouble.way_out.empty()) trouble.way_out = "tinkxx tokenize --help";
     terminal.complain(trouble);
     return Exit::failure;

@@ -1,7 +1,8 @@
-#include "commands/detokenize.hpp"
+#include "commands/text/detokenize.hpp"
 
-#include "commands/text_command.hpp"
-#include "output/json_lines.hpp"
+#include "commands/text/json_lines.hpp"
+#include "commands/text/text_command.hpp"
+#include "frame/values.hpp"
 
 #include <tinkxx/error.hpp>
 #include <tinkxx/log.hpp>
@@ -20,6 +21,30 @@
 namespace tinkxx::cli {
 
 namespace {
+
+constexpr char const* about_detokenize =
+    "Turns tokens into text: ids on the command line, or on stdin with blanks or commas in\n"
+    "between. The text goes to stdout as it is, without a newline behind it.";
+
+constexpr char const* detokenize_examples =
+    "Examples:\n"
+    "  tinkxx detokenize --tokenizer models/Qwen3-8B 9707 11 1879\n"
+    "  tinkxx detokenize --tokenizer tokenizer.json --jsonl <ids.jsonl >texts.jsonl\n\n"
+    "With --jsonl each line of stdin is a JSON list of ids, and each line of stdout their text, "
+    "a\n"
+    "JSON string. Bytes that form no character become U+FFFD.\n\n"
+    "Exit codes: as of tinkxx tokenize.";
+
+void add_detokenize_options(CLI::App& app, DetokenizeArguments& to) {
+    app.add_option("ids", to.ids, "The ids; by default stdin")
+        ->type_name("ID")
+        ->check(CLI::NonNegativeNumber);
+    add_tokenizer(app, to.tokenizer);
+    app.add_flag("--jsonl", to.jsonl, "A JSON list of ids in each line, a JSON string out")
+        ->excludes("ids");
+    app.add_flag("--skip-special", to.skip_special, "Leave special tokens out");
+    add_threads(app, to.threads);
+}
 
 /// Ids with anything but digits in between, read as they come.
 class IdReader {
@@ -71,33 +96,35 @@ private:
 };
 
 void print_text(DetokenizeArguments const& arguments, text::TextTokenizer const& tokenizer,
-                Terminal& terminal) {
+                Context& context) {
+    auto& terminal = context.terminal;
     auto decoder =
         tokenizer.stream_decoder(text::DecodeOptions{.skip_special = arguments.skip_special});
     auto const write = [&](std::vector<Token> const& ids) {
-        terminal.out() << printable(decoder.push(ids)) << std::flush;
+        terminal.out() << printable(decoder.push(ids), terminal) << std::flush;
     };
     if (arguments.ids.empty()) {
-        IdReader{}.read_all_of(STDIN_FILENO, write);
+        IdReader{}.read_all_of(context.in, write);
     } else {
         write(arguments.ids);
     }
-    terminal.out() << printable(decoder.finish());
-    if (::isatty(STDOUT_FILENO) == 1) terminal.out() << '\n';
+    terminal.out() << printable(decoder.finish(), terminal);
+    if (terminal.screen().out) terminal.out() << '\n';
 }
 
 }  // namespace
 
-Exit detokenize(DetokenizeArguments const& arguments, Terminal& terminal) {
+Exit detokenize(DetokenizeArguments const& arguments, Context& context) {
+    auto& terminal = context.terminal;
     return guard("the tokens cannot be decoded", terminal, [&] {
         auto const loaded = choose_tokenizer(arguments.tokenizer);
         if (!arguments.jsonl) {
-            print_text(arguments, loaded.tokenizer, terminal);
+            print_text(arguments, loaded.tokenizer, context);
             return Exit::success;
         }
         text::DecodeOptions const options{.skip_special = arguments.skip_special};
         auto const bad = answer_lines(
-            STDIN_FILENO, terminal.out(), arguments.threads,
+            context.in, terminal.out(), arguments.threads,
             [&](std::string_view line, std::string& answer) {
                 append_json(answer, loaded.tokenizer.decode(json_tokens_of(line), options));
             });
@@ -105,6 +132,14 @@ Exit detokenize(DetokenizeArguments const& arguments, Terminal& terminal) {
                                       terminal)
                    : Exit::success;
     });
+}
+
+Command detokenize_command() {
+    return {.path = "detokenize",
+            .summary = "The text of tokens",
+            .about = about_detokenize,
+            .examples = detokenize_examples,
+            .declare = declare<DetokenizeArguments>(&add_detokenize_options, &detokenize)};
 }
 
 }  // namespace tinkxx::cli

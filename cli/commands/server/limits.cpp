@@ -1,4 +1,4 @@
-#include "commands/limits.hpp"
+#include "commands/server/limits.hpp"
 
 #include <tinkxx/error.hpp>
 

@@ -1,13 +1,12 @@
-#include "commands/render.hpp"
+#include "commands/text/render.hpp"
 
-#include "output/json_lines.hpp"
+#include "commands/text/json_lines.hpp"
+#include "frame/values.hpp"
 
 #include <tinkxx/error.hpp>
 #include <tinkxx/text/chat_template.hpp>
 #include <tinkxx/text/render_tokenizer.hpp>
 #include <tinkxx/text/renderer.hpp>
-
-#include <unistd.h>
 
 #include <charconv>
 #include <chrono>
@@ -20,6 +19,52 @@
 namespace tinkxx::cli {
 
 namespace {
+
+constexpr char const* about_render =
+    "Turns conversations into the tokens that a model was trained with, and shows what of them\n"
+    "counts in the loss. Reads one conversation from stdin, or with --jsonl one in each line: a\n"
+    "JSON list of messages, or an object with messages, tools and variables of the template.";
+
+constexpr char const* render_examples =
+    "Examples:\n"
+    "  echo "
+    "'[{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\",\"content\":\"Hello!\"}]' |\n"
+    "    tinkxx render --tokenizer models/Qwen3-8B --renderer qwen3\n"
+    "  tinkxx render --tokenizer models/Qwen3-8B --renderer qwen3 --jsonl <chats.jsonl\n"
+    "  tinkxx render --tokenizer models/Qwen3-8B --template --prompt --jsonl <chats.jsonl\n\n"
+    "With --jsonl each line of stdout is {\"tokens\":[...],\"weights\":[...]}, with --prompt\n"
+    "{\"tokens\":[...]}, and with --template a JSON string.\n\n"
+    "Exit codes: as of tinkxx tokenize.";
+
+void add_render_options(CLI::App& app, RenderArguments& to) {
+    add_tokenizer(app, to.tokenizer);
+    auto* const renderer =
+        app.add_option("--renderer", to.renderer, "Such as qwen3, llama3 or role_colon")
+            ->type_name("NAME")
+            ->check(not_empty());
+    auto* const with_template = app.add_flag(
+        "--template", to.use_template, "The chat template of the folder instead: text, no tokens");
+    with_template->excludes(renderer);
+    auto* const how = app.add_option_group("how");
+    how->add_options(renderer, with_template);
+    how->require_option(1);
+    auto* const prompt = app.add_flag(
+        "--prompt", to.prompt, "What the model is given to answer, in place of what it learns");
+    app.add_flag("--jsonl", to.jsonl, "A conversation in each line; JSON out");
+    app.add_option("--train-on", to.train_on,
+                   "What counts in the loss: last_assistant_message, last_assistant_turn, "
+                   "all_assistant_messages, all_messages, all_tokens, "
+                   "all_user_and_system_messages or customized")
+        ->type_name("WHAT")
+        ->check(not_empty())
+        ->excludes(prompt)
+        ->excludes(with_template)
+        ->capture_default_str();
+    app.add_option("--date", to.date, "For prompts that tell it, as 2025-11-30; by default today")
+        ->type_name("DATE")
+        ->check(not_empty());
+    add_threads(app, to.threads);
+}
 
 [[noreturn]] void refuse(std::string message) {
     Error{{.kind = ErrorKind::validation, .message = std::move(message)}}.raise();
@@ -188,8 +233,9 @@ void append_example(std::string& to, text::RenderedExample const& example, bool 
     to += '}';
 }
 
-Exit render_all(RenderArguments const& arguments, Terminal& terminal, LineAnswer const& answer) {
-    auto const bad = answer_lines(STDIN_FILENO, terminal.out(), arguments.threads, answer);
+Exit render_all(RenderArguments const& arguments, Context& context, LineAnswer const& answer) {
+    auto& terminal = context.terminal;
+    auto const bad = answer_lines(context.in, terminal.out(), arguments.threads, answer);
     return bad ? complain_of_line(
                      *bad, R"(a list of messages in each line: [{"role":"user","content":"Hi"}])",
                      terminal)
@@ -197,27 +243,29 @@ Exit render_all(RenderArguments const& arguments, Terminal& terminal, LineAnswer
 }
 
 Exit render_by_template(RenderArguments const& arguments, text::LoadedTokenizer const& loaded,
-                        Terminal& terminal) {
+                        Context& context) {
+    auto& terminal = context.terminal;
     TemplateRun const run{arguments, loaded};
     if (!arguments.jsonl) {
-        terminal.out() << printable(run(read_all(STDIN_FILENO)));
+        terminal.out() << printable(run(read_all(context.in)), terminal);
         return Exit::success;
     }
-    return render_all(arguments, terminal, [&](std::string_view line, std::string& answer) {
+    return render_all(arguments, context, [&](std::string_view line, std::string& answer) {
         append_json(answer, run(line));
     });
 }
 
 }  // namespace
 
-Exit render(RenderArguments const& arguments, Terminal& terminal) {
+Exit render(RenderArguments const& arguments, Context& context) {
+    auto& terminal = context.terminal;
     return guard("the conversation cannot be rendered", terminal, [&] {
         check_date(arguments.date);
         auto const loaded = choose_tokenizer(arguments.tokenizer);
-        if (arguments.use_template) return render_by_template(arguments, loaded, terminal);
+        if (arguments.use_template) return render_by_template(arguments, loaded, context);
         RendererRun const run{arguments, loaded};
         if (!arguments.jsonl) {
-            auto example = run(read_all(STDIN_FILENO));
+            auto example = run(read_all(context.in));
             if (arguments.prompt) example.weights.assign(example.tokens.size(), 0.0F);
             terminal.out() << text::show_example(example, run.tokenizer(),
                                                  {.ansi = terminal.colours_data(),
@@ -225,10 +273,18 @@ Exit render(RenderArguments const& arguments, Terminal& terminal) {
                            << '\n';
             return Exit::success;
         }
-        return render_all(arguments, terminal, [&](std::string_view line, std::string& answer) {
+        return render_all(arguments, context, [&](std::string_view line, std::string& answer) {
             append_example(answer, run(line), arguments.prompt);
         });
     });
+}
+
+Command render_command() {
+    return {.path = "render",
+            .summary = "A conversation as the tokens that a model learns from",
+            .about = about_render,
+            .examples = render_examples,
+            .declare = declare<RenderArguments>(&add_render_options, &render)};
 }
 
 }  // namespace tinkxx::cli

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "commands/text_command.hpp"
-#include "output/terminal.hpp"
+#include "commands/text/text_command.hpp"
 
 #include <tinkxx/types/model_input.hpp>
 
@@ -19,6 +18,8 @@ struct DetokenizeArguments {
 };
 
 /// Prints the text of tokens, or of each list of them on stdin.
-[[nodiscard]] Exit detokenize(DetokenizeArguments const& arguments, Terminal& terminal);
+[[nodiscard]] Exit detokenize(DetokenizeArguments const& arguments, Context& context);
+
+[[nodiscard]] Command detokenize_command();
 
 }  // namespace tinkxx::cli

@@ -1,9 +1,9 @@
-#include "commands/serve.hpp"
+#include "commands/server/serve.hpp"
 
-#include "commands/default_home.hpp"
-
-#include "commands/end_signals.hpp"
-#include "commands/limits.hpp"
+#include "commands/server/default_home.hpp"
+#include "commands/server/end_signals.hpp"
+#include "commands/server/limits.hpp"
+#include "frame/values.hpp"
 
 #include <tinkxx/local/listen.hpp>
 #include <tinkxx/local/server.hpp>
@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <limits>
 #include <new>
 #include <string>
 #include <string_view>
@@ -27,6 +28,99 @@
 
 namespace tinkxx::cli {
 namespace {
+
+/// More than any machine has; a typing error otherwise.
+constexpr std::uint64_t most_threads = 4096;
+constexpr std::uint64_t most_mebibytes = std::uint64_t{1} << 30U;
+
+constexpr char const* about_serve =
+    "Serves the Tinker API from this machine: trains LoRA adapters and samples, on its CPU.\n\n"
+    "It listens on 127.0.0.1 and takes any key until it is told otherwise. What it keeps survives\n"
+    "its end: checkpoints, runs, and results that nobody has fetched yet. Ctrl-C ends it.";
+
+constexpr char const* serve_examples =
+    "Examples:\n"
+    "  tinkxx serve                                  the built-in model tinkxx/tiny, port 8080\n"
+    "  tinkxx serve --model ~/models/Qwen3-0.6B      and a model from Hugging Face\n"
+    "  tinkxx serve --port 0 --json                  a free port, told in JSON on stdout\n"
+    "  tinkxx serve --host 0.0.0.0 --api-key tml-x   for other machines, with a key\n"
+    "  tinkxx serve --chaos 429:0.05,drop:0.01 --seed 7   with faults, to test a client\n\n"
+    "Then, in the shell of any Tinker client:\n"
+    "  export TINKER_BASE_URL=http://127.0.0.1:8080 TINKER_API_KEY=tml-local\n\n"
+    "Environment: TINKXX_HOME is the default of --home, TINKXX_API_KEY of --api-key; an empty one\n"
+    "counts as not set.\n\n"
+    "SIGTERM or SIGINT (Ctrl-C) ends it within ten seconds: steps that run are finished, and "
+    "samples\n"
+    "that are not done are computed after the next start. A second signal ends it at once. "
+    "Nothing\n"
+    "that it acknowledged is lost either way.\n\n"
+    "Exit codes: 0 ended by SIGTERM or SIGINT, be it during its start; 1 it could not start, or "
+    "had\n"
+    "to be cut off because something did not stop in ten seconds; 2 the command line is wrong;\n"
+    "143 or 130 (in a shell) ended by a second SIGTERM or SIGINT.";
+
+void add_places(CLI::App& app, ServeArguments& arguments) {
+    app.add_option("--model", arguments.models,
+                   "A folder with config.json and *.safetensors, as Hugging Face has them; clients "
+                   "call it by the folder's name, or by NAME. May be repeated")
+        ->type_name("[NAME=]FOLDER")
+        ->check(not_empty())
+        ->take_all()
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app.add_option("--home", arguments.home,
+                   "Where checkpoints and results are kept; by default tinkxx in the user's folder "
+                   "for data")
+        ->type_name("FOLDER")
+        ->check(not_empty());
+    app.add_option("--threads", arguments.threads, "Threads that compute; 0 is one for each CPU")
+        ->type_name("N")
+        ->transform(number_up_to(most_threads))
+        ->capture_default_str();
+    app.add_option("--cache-mib", arguments.cache_mib,
+                   "Memory for keys and values of each model, in MiB")
+        ->type_name("N")
+        ->transform(number_up_to(most_mebibytes))
+        ->check(not_zero())
+        ->capture_default_str();
+}
+
+void add_access(CLI::App& app, ServeArguments& arguments) {
+    app.add_option("--host", arguments.host, "The address to listen on; 0.0.0.0 is all of them")
+        ->type_name("ADDRESS")
+        ->check(not_empty())
+        ->capture_default_str();
+    app.add_option("--port", arguments.port, "The port to listen on; 0 takes a free one")
+        ->type_name("PORT")
+        ->transform(number_up_to(std::numeric_limits<std::uint16_t>::max()))
+        ->capture_default_str();
+    app.add_option("--api-key", arguments.api_key,
+                   "The key that clients must send. The official SDK wants it to begin with tml-")
+        ->type_name("KEY")
+        ->check(not_empty())
+        ->envname("TINKXX_API_KEY");
+    app.add_option("--allow-host", arguments.allowed_hosts,
+                   "A name by which this machine may be called, if there is no key; addresses and "
+                   "localhost always may. May be repeated")
+        ->type_name("NAME")
+        ->check(not_empty())
+        ->take_all();
+}
+
+void add_serve_options(CLI::App& app, ServeArguments& arguments) {
+    add_places(app, arguments);
+    add_access(app, arguments);
+    app.add_option("--chaos", arguments.chaos,
+                   "Faults to make, such as 429:0.05,500:0.01,delay:50ms..2s,drop:0.01")
+        ->type_name("SPEC")
+        ->check(not_empty());
+    app.add_option("--seed", arguments.seed, "Of the faults: the same seed makes the same ones")
+        ->type_name("N")
+        ->transform(number_up_to(std::numeric_limits<std::uint64_t>::max()))
+        ->capture_default_str();
+    app.add_flag("--json", arguments.json, "Print the address as one line of JSON on stdout");
+    app.add_flag("-v,--verbose", arguments.verbose, "One line on stderr for each request");
+}
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
@@ -74,11 +168,11 @@ local::ModelSource model_of(std::string const& argument) {
     return model;
 }
 
-local::ServerOptions options_of(ServeArguments const& arguments) {
+local::ServerOptions options_of(ServeArguments const& arguments, Environment const& environment) {
     local::ServerOptions options;
     options.models.push_back(local::tiny_model());
     for (auto const& one : arguments.models) options.models.push_back(model_of(one));
-    options.home = arguments.home.empty() ? default_home() : fs::path{arguments.home};
+    options.home = arguments.home.empty() ? default_home(environment) : fs::path{arguments.home};
     options.api_key = arguments.api_key;
     auto const unsendable = [](unsigned char c) { return c <= ' ' || c >= 0x7f; };
     if (std::ranges::any_of(arguments.api_key, unsendable)) {
@@ -185,7 +279,8 @@ void announce(ServeArguments const& arguments, local::ServerOptions const& optio
 
 }  // namespace
 
-Exit serve(ServeArguments const& arguments, Terminal& terminal) try {
+Exit serve(ServeArguments const& arguments, Context& context) try {
+    auto& terminal = context.terminal;
     return_large_memory();
     // First and last of all: no other thread exists yet, and what follows is destroyed before it.
     EndSignals signals{time_to_end};
@@ -194,7 +289,7 @@ Exit serve(ServeArguments const& arguments, Terminal& terminal) try {
     prepare_limits(arguments.threads);
 
     auto const log = log_to(terminal);
-    auto options = options_of(arguments);
+    auto options = options_of(arguments, context.environment);
     options.log = [log, least = arguments.verbose ? LogLevel::info : LogLevel::warning](
                       LogLevel level, std::string_view line) {
         if (level >= least) log(level, line);
@@ -213,14 +308,22 @@ Exit serve(ServeArguments const& arguments, Terminal& terminal) try {
     listening.stop(time_to_disconnect);
     return Exit::success;
 } catch (Error const& error) {
-    terminal.complain(trouble_of(error));
+    context.terminal.complain(trouble_of(error));
     return Exit::failure;
 } catch (std::system_error const& error) {
-    terminal.complain(trouble_of(error));
+    context.terminal.complain(trouble_of(error));
     return Exit::failure;
 } catch (std::bad_alloc const&) {
-    terminal.complain(trouble_of_memory());
+    context.terminal.complain(trouble_of_memory());
     return Exit::failure;
+}
+
+Command serve_command() {
+    return {.path = "serve",
+            .summary = "A Tinker server on this machine: no key, no network, no GPU",
+            .about = about_serve,
+            .examples = serve_examples,
+            .declare = declare<ServeArguments>(&add_serve_options, &serve)};
 }
 
 }  // namespace tinkxx::cli

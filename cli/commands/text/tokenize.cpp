@@ -1,12 +1,11 @@
-#include "commands/tokenize.hpp"
+#include "commands/text/tokenize.hpp"
 
-#include "commands/text_command.hpp"
-#include "output/json_lines.hpp"
+#include "commands/text/json_lines.hpp"
+#include "commands/text/text_command.hpp"
+#include "frame/values.hpp"
 
 #include <tinkxx/log.hpp>
 #include <tinkxx/text/tokenizer.hpp>
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -16,6 +15,50 @@
 namespace tinkxx::cli {
 
 namespace {
+
+constexpr char const* about_tokenize =
+    "Turns text into the tokens of a model. Reads stdin, all of it, newline at the end included,\n"
+    "unless there is a TEXT.";
+
+constexpr char const* tokenize_examples =
+    "Examples:\n"
+    "  tinkxx tokenize --tokenizer models/Qwen3-8B 'Hello, world'   a line for each token\n"
+    "  tinkxx tokenize --tokenizer Qwen/Qwen3-8B <prompt.txt        from the cache of Hugging "
+    "Face\n"
+    "  tinkxx tokenize --tokenizer tokenizer.json --count <book.txt\n"
+    "  tinkxx tokenize --tokenizer tokenizer.json --jsonl <texts.jsonl >ids.jsonl\n\n"
+    "With --jsonl each line of stdin is a JSON string, and each line of stdout its ids, a JSON\n"
+    "list: [9707,11,1879]. Answers come in the order of the lines and as soon as they are asked\n"
+    "for, so that a program can write a line and read one.\n\n"
+    "Exit codes: 0 done; 1 there is no such tokenizer, or a line or text cannot be used, and "
+    "stderr\n"
+    "says which; 2 the command line is wrong.\n\n"
+    "Environment: HF_HUB_CACHE, HF_HOME, and with --download HF_ENDPOINT, HF_TOKEN, "
+    "HF_HUB_OFFLINE.";
+
+void add_tokenize_options(CLI::App& app, TokenizeArguments& to) {
+    app.add_option("text", to.text, "The text; by default stdin")->type_name("TEXT");
+    add_tokenizer(app, to.tokenizer);
+    auto* const jsonl =
+        app.add_flag("--jsonl", to.jsonl, "A JSON string in each line, a list of ids out");
+    jsonl->excludes("text");
+    app.add_flag("--ids", to.ids, "The ids alone, in one line");
+    app.add_flag("--count", to.count, "How many tokens there are");
+    app.add_flag("--offsets", to.offsets,
+                 "Also from which bytes of the text each token is; with --jsonl "
+                 "{\"ids\":[...],\"offsets\":[[0,5],...]}");
+    app.add_flag("--no-special", to.no_special,
+                 "Without the tokens that are put around a text, such as <s>");
+    app.add_option("--special-text", to.special_text,
+                   "What a special token that is spelt in the text becomes: that token "
+                   "(parse), text like other text (text), or an error (forbid)")
+        ->type_name("POLICY")
+        ->check(CLI::IsMember({"parse", "text", "forbid"}))
+        ->capture_default_str();
+    app.add_flag("--lossy", to.lossy,
+                 "Take bytes that are not UTF-8 for U+FFFD instead of refusing them");
+    add_threads(app, to.threads);
+}
 
 text::EncodeOptions encode_options(TokenizeArguments const& arguments) {
     text::EncodeOptions options;
@@ -130,17 +173,18 @@ void print(std::string const& given, text::TextTokenizer const& tokenizer,
 
 }  // namespace
 
-Exit tokenize(TokenizeArguments const& arguments, Terminal& terminal) {
+Exit tokenize(TokenizeArguments const& arguments, Context& context) {
+    auto& terminal = context.terminal;
     return guard("the text cannot be tokenized", terminal, [&] {
         auto const loaded = choose_tokenizer(arguments.tokenizer);
         if (!arguments.jsonl) {
-            print(arguments.text ? *arguments.text : read_all(STDIN_FILENO), loaded.tokenizer,
+            print(arguments.text ? *arguments.text : read_all(context.in), loaded.tokenizer,
                   arguments, terminal);
             return Exit::success;
         }
         auto const options = encode_options(arguments);
         auto const bad =
-            answer_lines(STDIN_FILENO, terminal.out(), arguments.threads,
+            answer_lines(context.in, terminal.out(), arguments.threads,
                          [&](std::string_view line, std::string& answer) {
                              append_answer(answer, json_string_of(line, arguments.lossy),
                                            loaded.tokenizer, arguments, options);
@@ -149,6 +193,14 @@ Exit tokenize(TokenizeArguments const& arguments, Terminal& terminal) {
                                       terminal)
                    : Exit::success;
     });
+}
+
+Command tokenize_command() {
+    return {.path = "tokenize",
+            .summary = "The tokens of a text, for any model",
+            .about = about_tokenize,
+            .examples = tokenize_examples,
+            .declare = declare<TokenizeArguments>(&add_tokenize_options, &tokenize)};
 }
 
 }  // namespace tinkxx::cli

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "commands/text_command.hpp"
-#include "output/terminal.hpp"
+#include "commands/text/text_command.hpp"
 
 #include <optional>
 #include <string>
@@ -24,6 +23,8 @@ struct TokenizeArguments {
 };
 
 /// Shows the tokens of a text, or of each line of stdin.
-[[nodiscard]] Exit tokenize(TokenizeArguments const& arguments, Terminal& terminal);
+[[nodiscard]] Exit tokenize(TokenizeArguments const& arguments, Context& context);
+
+[[nodiscard]] Command tokenize_command();
 
 }  // namespace tinkxx::cli

@@ -1,4 +1,4 @@
-#include "commands/end_signals.hpp"
+#include "commands/server/end_signals.hpp"
 
 #include <poll.h>
 #include <pthread.h>

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "commands/text_command.hpp"
-#include "output/terminal.hpp"
+#include "commands/text/text_command.hpp"
 
 #include <string>
 
@@ -22,6 +21,8 @@ struct RenderArguments {
 };
 
 /// Turns conversations into what a model was trained with.
-[[nodiscard]] Exit render(RenderArguments const& arguments, Terminal& terminal);
+[[nodiscard]] Exit render(RenderArguments const& arguments, Context& context);
+
+[[nodiscard]] Command render_command();
 
 }  // namespace tinkxx::cli

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "output/json_lines.hpp"
-#include "output/terminal.hpp"
+#include "commands/text/json_lines.hpp"
+#include "frame/command.hpp"
 
 #include <tinkxx/error.hpp>
 #include <tinkxx/text/load.hpp>
@@ -25,8 +25,12 @@ struct TokenizerArguments {
 /// Throws `Error`.
 [[nodiscard]] text::LoadedTokenizer choose_tokenizer(TokenizerArguments const& arguments);
 
-/// On a terminal, `text` without what it would obey; else as it is.
-[[nodiscard]] std::string printable(std::string text);
+/// The options that set them.
+void add_tokenizer(CLI::App& app, TokenizerArguments& arguments);
+void add_threads(CLI::App& app, unsigned& threads);
+
+/// Where people read it, `text` without what a terminal would obey; else as it is.
+[[nodiscard]] std::string printable(std::string text, Terminal const& terminal);
 
 /// Says which line of stdin is wrong; `wanted` is what it should have been.
 Exit complain_of_line(BadLine const& line, std::string_view wanted, Terminal& terminal);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "output/terminal.hpp"
+#include "frame/command.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +28,8 @@ struct ServeArguments {
 };
 
 /// Serves until SIGTERM or SIGINT.
-Exit serve(ServeArguments const& arguments, Terminal& terminal);
+[[nodiscard]] Exit serve(ServeArguments const& arguments, Context& context);
+
+[[nodiscard]] Command serve_command();
 
 }  // namespace tinkxx::cli
