@@ -1,6 +1,8 @@
 #include "all_commands.hpp"
 
 #include "commands/about/about.hpp"
+#include "commands/checkpoints/checkpoints.hpp"
+#include "commands/manage/manage.hpp"
 #include "commands/server/home.hpp"
 #include "commands/server/serve.hpp"
 #include "commands/text/detokenize.hpp"
@@ -13,6 +15,16 @@ Program all_commands() {
     return Program{{
         {.title = "A server of your own", .commands = {serve_command(), home_check_command()}},
         {.title = "Text", .commands = {tokenize_command(), detokenize_command(), render_command()}},
+        {.title = "What you have made",
+         .commands = {run_list_command(), run_info_command(), checkpoint_list_command(),
+                      checkpoint_info_command(), checkpoint_download_command(),
+                      checkpoint_publish_command(), checkpoint_unpublish_command(),
+                      checkpoint_set_ttl_command(), checkpoint_delete_command(),
+                      session_list_command(), session_info_command(),
+                      session_export_trace_command()}},
+        {.title = "What there is, and what it costs",
+         .commands = {model_list_command(), billing_usage_command(),
+                      billing_checkpoint_storage_command()}},
         {.title = "This program", .commands = {version_command()}},
     }};
 }
