@@ -1,6 +1,7 @@
 #include "all_commands.hpp"
 
 #include "commands/about/about.hpp"
+#include "commands/account/account.hpp"
 #include "commands/checkpoints/checkpoints.hpp"
 #include "commands/manage/manage.hpp"
 #include "commands/server/home.hpp"
@@ -25,6 +26,9 @@ Program all_commands() {
         {.title = "What there is, and what it costs",
          .commands = {model_list_command(), billing_usage_command(),
                       billing_checkpoint_storage_command()}},
+        {.title = "Your key",
+         .commands = {auth_login_command(), auth_logout_command(), auth_status_command(),
+                      auth_whoami_command()}},
         {.title = "This program", .commands = {version_command()}},
     }};
 }
