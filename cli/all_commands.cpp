@@ -4,6 +4,7 @@
 #include "commands/account/account.hpp"
 #include "commands/checkpoints/checkpoints.hpp"
 #include "commands/manage/manage.hpp"
+#include "commands/sample/sample.hpp"
 #include "commands/server/home.hpp"
 #include "commands/server/serve.hpp"
 #include "commands/text/detokenize.hpp"
@@ -15,6 +16,7 @@ namespace tinkxx::cli {
 Program all_commands() {
     return Program{{
         {.title = "A server of your own", .commands = {serve_command(), home_check_command()}},
+        {.title = "Models at work", .commands = {sample_command(), logprobs_command()}},
         {.title = "Text", .commands = {tokenize_command(), detokenize_command(), render_command()}},
         {.title = "What you have made",
          .commands = {run_list_command(), run_info_command(), checkpoint_list_command(),
