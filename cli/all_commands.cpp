@@ -31,7 +31,10 @@ Program all_commands() {
         {.title = "Your key",
          .commands = {auth_login_command(), auth_logout_command(), auth_status_command(),
                       auth_whoami_command()}},
-        {.title = "This program", .commands = {version_command()}},
+        {.title = "This program",
+         .commands = {doctor_command(), help_command(&all_commands),
+                      completion_command(&all_commands), man_command(&all_commands),
+                      version_command()}},
     }};
 }
 
