@@ -75,7 +75,7 @@ std::string cut_to(std::string_view text, std::size_t width) {
     return kept + "…";
 }
 
-void Table::add(std::vector<std::string> cells) {
+void TextTable::add(std::vector<std::string> cells) {
     for (auto& cell : cells) cell = one_line(cell);
     if (!widths_.empty()) {
         print(cells, false);
@@ -85,17 +85,17 @@ void Table::add(std::vector<std::string> cells) {
     if (held_.size() == sample) print_all();
 }
 
-void Table::finish() {
+void TextTable::finish() {
     if (widths_.empty()) print_all();
 }
 
-std::size_t Table::total() const {
+std::size_t TextTable::total() const {
     auto const used = std::ranges::count_if(widths_, [](auto width) { return width != 0; });
     auto const gaps = used == 0 ? 0 : (static_cast<std::size_t>(used) - 1) * gap;
     return std::accumulate(widths_.begin(), widths_.end(), gaps);
 }
 
-void Table::lay_out() {
+void TextTable::lay_out() {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
         auto width = std::max<std::size_t>(width_of(columns_[i].title), 1);
         for (auto const& cells : held_) width = std::max(width, width_of(cells[i]));
@@ -128,7 +128,7 @@ void Table::lay_out() {
     }
 }
 
-void Table::print_all() {
+void TextTable::print_all() {
     lay_out();
     std::vector<std::string> titles;
     for (auto const& column : columns_) titles.push_back(column.title);
@@ -136,7 +136,7 @@ void Table::print_all() {
     for (auto const& cells : std::exchange(held_, {})) print(cells, false);
 }
 
-void Table::print(std::vector<std::string> const& cells, bool head) {
+void TextTable::print(std::vector<std::string> const& cells, bool head) {
     bool const people = terminal_.screen().out;
     std::string line;
     std::size_t blanks = 0;

@@ -29,9 +29,9 @@ struct Column {
 /// and columns that can be spared are left out. Elsewhere nothing is cut.
 ///
 /// Columns get their width from the first rows, so that a list of any length takes little memory.
-class Table {
+class TextTable {
 public:
-    Table(Terminal& terminal, std::vector<Column> columns)
+    TextTable(Terminal& terminal, std::vector<Column> columns)
         : terminal_{terminal}, columns_{std::move(columns)} {}
 
     /// As many cells as there are columns.

@@ -1,9 +1,9 @@
 #include "commands/account/account.hpp"
 #include "commands/account/key_info.hpp"
+#include "dialog/question.hpp"
 #include "frame/troubles.hpp"
 #include "output/interrupt.hpp"
 #include "output/json_writer.hpp"
-#include "output/question.hpp"
 #include "output/table.hpp"
 
 #include <tinkxx/console.hpp>

@@ -1,11 +1,11 @@
 #include "commands/checkpoints/checkpoints.hpp"
 #include "commands/manage/references.hpp"
+#include "dialog/progress.hpp"
+#include "dialog/question.hpp"
 #include "frame/dates.hpp"
 #include "frame/troubles.hpp"
 #include "frame/values.hpp"
 #include "output/json_writer.hpp"
-#include "output/progress.hpp"
-#include "output/question.hpp"
 #include "output/table.hpp"
 #include "output/words.hpp"
 

@@ -1,9 +1,9 @@
 #include "commands/checkpoints/checkpoints.hpp"
 #include "commands/manage/references.hpp"
+#include "dialog/progress.hpp"
 #include "frame/troubles.hpp"
 #include "frame/values.hpp"
 #include "output/json_writer.hpp"
-#include "output/progress.hpp"
 #include "output/words.hpp"
 
 #include <tinkxx/rest_client.hpp>

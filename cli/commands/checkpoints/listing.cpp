@@ -66,14 +66,14 @@ void write_json(CheckpointListArguments const& arguments, std::string const& run
 
 template <class Fetch>
 void print_table(Paging const& paging, Fetch const& fetch, Context& context) {
-    Table table{context.terminal,
-                {{.title = "Checkpoint ID", .least = 12},
-                 {.title = "Type", .least = 8, .spare = 1},
-                 {.title = "Size", .right = true, .least = 8},
-                 {.title = "Public", .least = 6, .spare = 2},
-                 {.title = "Created", .least = 8},
-                 {.title = "Expires", .least = 7, .spare = 1},
-                 {.title = "Path", .least = 24}}};
+    TextTable table{context.terminal,
+                    {{.title = "Checkpoint ID", .least = 12},
+                     {.title = "Type", .least = 8, .spare = 1},
+                     {.title = "Size", .right = true, .least = 8},
+                     {.title = "Public", .least = 6, .spare = 2},
+                     {.title = "Created", .least = 8},
+                     {.title = "Expires", .least = 7, .spare = 1},
+                     {.title = "Path", .least = 24}}};
     Progress progress{context, "checkpoints", Progress::Unit::things};
     bool titled = false;
     auto const shown = for_each_page(paging, fetch, [&](auto const& page, Shown const& so_far) {

@@ -1,8 +1,8 @@
 #include "commands/manage/manage.hpp"
+#include "dialog/csv.hpp"
 #include "frame/dates.hpp"
 #include "frame/troubles.hpp"
 #include "frame/values.hpp"
-#include "output/csv.hpp"
 #include "output/json_writer.hpp"
 #include "output/table.hpp"
 #include "output/words.hpp"
@@ -122,7 +122,7 @@ public:
                                  .least = least,
                                  .spare = static_cast<int>(i > 4 ? i : 0)});
         }
-        Table table{terminal, heads};
+        TextTable table{terminal, heads};
         for (auto const& row : rows_) {
             auto const cells = cells_of(row, "null");
             std::vector<std::string> shown;

@@ -59,11 +59,11 @@ Exit list_models(ModelListArguments const& arguments, Context& context) {
         json.end_object();
         return Exit::success;
     }
-    Table table{context.terminal,
-                {{.title = "Model", .least = 12},
-                 {.title = "Max Context", .right = true, .least = 11},
-                 {.title = "Trainable", .least = 9, .spare = 1},
-                 {.title = "Sampleable", .least = 10, .spare = 1}}};
+    TextTable table{context.terminal,
+                    {{.title = "Model", .least = 12},
+                     {.title = "Max Context", .right = true, .least = 11},
+                     {.title = "Trainable", .least = 9, .spare = 1},
+                     {.title = "Sampleable", .least = 10, .spare = 1}}};
     for (auto const& one : models) {
         table.add({one.model_name.value_or(std::string{}),
                    one.max_context_length ? std::to_string(*one.max_context_length) : "N/A",

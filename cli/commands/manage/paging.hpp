@@ -1,7 +1,7 @@
 #pragma once
 
+#include "dialog/progress.hpp"
 #include "frame/context.hpp"
-#include "output/progress.hpp"
 #include "output/words.hpp"
 
 #include <algorithm>

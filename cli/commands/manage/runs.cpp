@@ -144,7 +144,7 @@ Exit list_runs(RunListArguments const& arguments, Context& context) {
     }
     std::vector<Column> heads;
     for (auto const& one : columns) heads.push_back(one.column);
-    Table table{context.terminal, heads};
+    TextTable table{context.terminal, heads};
     Progress progress{context, "runs", Progress::Unit::things};
     bool titled = false;
     auto const shown = for_each_page(paging, fetch, [&](auto const& page, Shown const& so_far) {

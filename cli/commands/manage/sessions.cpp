@@ -1,9 +1,9 @@
 #include "commands/manage/manage.hpp"
 #include "commands/manage/references.hpp"
+#include "dialog/progress.hpp"
 #include "frame/troubles.hpp"
 #include "frame/values.hpp"
 #include "output/json_writer.hpp"
-#include "output/progress.hpp"
 #include "output/table.hpp"
 #include "output/words.hpp"
 
@@ -108,12 +108,12 @@ Exit list_sessions(SessionListArguments const& arguments, Context& context) {
         json.end_object();
         return Exit::success;
     }
-    Table table{context.terminal,
-                {{.title = "Session ID", .least = 12},
-                 {.title = "Created", .least = 8},
-                 {.title = "Status", .least = 8},
-                 {.title = "Name", .least = 6, .spare = 1},
-                 {.title = "Checkpoints", .right = true, .least = 5, .spare = 2}}};
+    TextTable table{context.terminal,
+                    {{.title = "Session ID", .least = 12},
+                     {.title = "Created", .least = 8},
+                     {.title = "Status", .least = 8},
+                     {.title = "Name", .least = 6, .spare = 1},
+                     {.title = "Checkpoints", .right = true, .least = 5, .spare = 2}}};
     each([&](SessionSummary const& session) {
         table.add({session.session_id, time_words(session.created_at, context.now()),
                    state_words(session.status), session.display_name.value_or(std::string{}),

@@ -19,7 +19,7 @@
 namespace tinkxx::cli {
 
 /// What a command did.
-struct Outcome {
+struct CommandOutcome {
     Exit exit{Exit::success};
     std::string out{};
     std::string err{};
@@ -40,7 +40,7 @@ protected:
         answer(line, std::vector{support::json_reply(json, status)});
     }
 
-    Outcome run(std::vector<std::string> const& arguments) {
+    CommandOutcome run(std::vector<std::string> const& arguments) {
         std::ostringstream out;
         std::ostringstream err;
         Terminal terminal{out, err, screen};

@@ -1,6 +1,6 @@
-#include "output/csv.hpp"
+#include "dialog/csv.hpp"
+#include "dialog/progress.hpp"
 #include "output/json_writer.hpp"
-#include "output/progress.hpp"
 #include "output/table.hpp"
 #include "output/words.hpp"
 
@@ -49,10 +49,10 @@ std::string table_of(Screen screen) {
     std::ostringstream out;
     std::ostringstream err;
     Terminal terminal{out, err, screen};
-    Table table{terminal,
-                {{.title = "Name", .least = 6},
-                 {.title = "Size", .right = true, .least = 4},
-                 {.title = "Note", .least = 4, .spare = 1}}};
+    TextTable table{terminal,
+                    {{.title = "Name", .least = 6},
+                     {.title = "Size", .right = true, .least = 4},
+                     {.title = "Note", .least = 4, .spare = 1}}};
     table.add({"alpha", "1", "first"});
     table.add({"a very long name indeed", "1000", "second\nline"});
     table.add({"日本", "20", ""});

@@ -1,4 +1,4 @@
-#include "output/question.hpp"
+#include "dialog/question.hpp"
 
 #include "frame/troubles.hpp"
 

@@ -1,4 +1,4 @@
-#include "output/csv.hpp"
+#include "dialog/csv.hpp"
 
 #include <tinkxx/error.hpp>
 

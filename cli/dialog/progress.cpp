@@ -1,4 +1,4 @@
-#include "output/progress.hpp"
+#include "dialog/progress.hpp"
 
 #include "output/table.hpp"
 #include "output/words.hpp"
