@@ -2,24 +2,37 @@
 
 #include <tinkxx/log.hpp>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <bit>
+#include <charconv>
 #include <cstdlib>
 #include <iostream>
 
 namespace tinkxx::cli {
 
 Terminal Terminal::standard() {
-    auto const set = [](char const* name) {
-        auto const* const value = std::getenv(name);
-        return value != nullptr && *value != '\0';
+    auto const value = [](char const* name) {
+        auto const* const text = std::getenv(name);
+        return std::string_view{text == nullptr ? "" : text};
     };
-    auto const* const kind = std::getenv("TERM");
-    bool const dumb = kind == nullptr || std::string_view{kind} == "dumb";
-    bool const colour = !dumb && !set("NO_COLOR");
-    return {std::cout, std::cerr, colour && ::isatty(STDERR_FILENO) == 1,
-            colour && ::isatty(STDOUT_FILENO) == 1};
+    Screen screen{.out = ::isatty(STDOUT_FILENO) == 1,
+                  .err = ::isatty(STDERR_FILENO) == 1,
+                  .in = ::isatty(STDIN_FILENO) == 1};
+    auto const kind = value("TERM");
+    screen.colour = !kind.empty() && kind != "dumb" && value("NO_COLOR").empty();
+    winsize size{};
+    auto const columns = value("COLUMNS");
+    std::size_t set = 0;
+    std::from_chars(columns.data(), columns.data() + columns.size(), set);
+    if (set != 0) {
+        screen.width = set;
+    } else if (::ioctl(screen.out ? STDOUT_FILENO : STDERR_FILENO, TIOCGWINSZ, &size) == 0 &&
+               size.ws_col != 0) {
+        screen.width = size.ws_col;
+    }
+    return {std::cout, std::cerr, screen};
 }
 
 namespace {
@@ -32,11 +45,11 @@ std::string rendered(bool colour, std::string_view code, std::string_view text) 
 }  // namespace
 
 std::string Terminal::styled(std::string_view code, std::string_view text) const {
-    return rendered(colour_, code, text);
+    return rendered(screen_.err && screen_.colour, code, text);
 }
 
 std::string Terminal::data(std::string_view code, std::string_view text) const {
-    return rendered(colours_data_, code, text);
+    return rendered(colours_data(), code, text);
 }
 
 void Terminal::complain(Trouble const& trouble) {
@@ -48,6 +61,11 @@ void Terminal::complain(Trouble const& trouble) {
 
 void Terminal::warn(std::string_view text) {
     err_ << yellow("warning: ") << one_line(text) << '\n';
+    err_.flush();
+}
+
+void Terminal::note(std::string_view text) {
+    err_ << one_line(text) << '\n';
     err_.flush();
 }
 

@@ -27,7 +27,6 @@ MIRROR = "tests/unit/"
 MOST = 16
 FULLER = {
     "include/tinkxx": "users name what they include, and there is no folder in between",
-    "cli/commands": "one file for each command",
 }
 
 CODE = re.compile(r"`([^`]+)`")

@@ -51,7 +51,7 @@ FOLDERS = {
     "engine": ["common", "kernels", "files", "model", "train", "sample", TOP],
     "local": ["common", "store", "api", "listen", "results", "services", "sessions", "usage", "base_models", "weights",
               "checkpoints", "training", "sampling", "saves", "core", TOP],
-    "cli": ["output", "commands", TOP],
+    "cli": ["output", "frame", "dialog", "commands", TOP],
 }
 
 # Public headers by layer; folders end in a slash.
