@@ -8,8 +8,10 @@
 
 namespace tinkxx::text::files {
 
-/// Throws `ValidationError`. `message` is "operation: what is wrong; what to do".
-[[noreturn]] inline void refuse(std::string message, std::string_view field, std::string value) {
+/// Throws `ValidationError` with the whole `value`, which may be a long path. `message` is
+/// "operation: what is wrong; what to do".
+[[noreturn]] inline void refuse_whole(std::string message, std::string_view field,
+                                      std::string value) {
     Error{{.kind = ErrorKind::validation,
            .message = std::move(message),
            .category = ErrorCategory::user,

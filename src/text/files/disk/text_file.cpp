@@ -31,9 +31,9 @@ private:
 
 [[noreturn]] void unusable(std::string_view operation, std::filesystem::path const& path,
                            std::string const& why) {
-    refuse(std::string{operation} + ": cannot use " + path.string() + " (" + why +
-               "); name a readable file",
-           "path", path.string());
+    refuse_whole(std::string{operation} + ": cannot use " + path.string() + " (" + why +
+                     "); name a readable file",
+                 "path", path.string());
 }
 
 std::string reason(int code) { return std::generic_category().message(code); }
@@ -86,9 +86,9 @@ std::filesystem::path temporary_beside(std::filesystem::path const& path) {
 void write_text(std::filesystem::path const& path, std::string_view text,
                 std::string_view operation) {
     auto const fail = [&](int code) {
-        refuse(std::string{operation} + ": cannot write " + path.string() + " (" + reason(code) +
-                   "); make the folder writable, or name another one",
-               "path", path.string());
+        refuse_whole(std::string{operation} + ": cannot write " + path.string() + " (" +
+                         reason(code) + "); make the folder writable, or name another one",
+                     "path", path.string());
     };
     auto const temporary = temporary_beside(path);
     int code = 0;

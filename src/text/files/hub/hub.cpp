@@ -18,7 +18,7 @@ namespace tinkxx::text {
 namespace {
 
 namespace fs = std::filesystem;
-using files::refuse;
+using files::refuse_whole;
 
 constexpr std::string_view public_hub = "https://huggingface.co";
 constexpr std::string_view fetch_operation = "TokenizerHub::fetch";
@@ -53,9 +53,9 @@ void create_folders(fs::path const& folder) {
     std::error_code failed;
     fs::create_directories(folder, failed);
     if (!failed) return;
-    refuse(std::string{fetch_operation} + ": cannot create " + folder.string() + " (" +
-               failed.message() + "); make the cache writable, or set HF_HUB_CACHE",
-           "cache", folder.string());
+    refuse_whole(std::string{fetch_operation} + ": cannot create " + folder.string() + " (" +
+                     failed.message() + "); make the cache writable, or set HF_HUB_CACHE",
+                 "cache", folder.string());
 }
 
 }  // namespace
@@ -65,8 +65,8 @@ public:
     explicit Impl(HubOptions const& options) {
         auto const environment = options.environment ? options.environment : process_environment();
         if (!options.connection) {
-            refuse("TokenizerHub: connection is null; give one, e.g. an HttpHubConnection",
-                   "connection", "");
+            refuse_whole("TokenizerHub: connection is null; give one, e.g. an HttpHubConnection",
+                         "connection", "");
         }
         auto endpoint = options.endpoint.empty() ? files::variable(environment, "HF_ENDPOINT")
                                                  : options.endpoint;
@@ -74,24 +74,26 @@ public:
         while (endpoint.ends_with('/')) endpoint.pop_back();
         if (files::origin_of(endpoint).empty() ||
             endpoint.find_first_of("?#") != std::string::npos) {
-            refuse("TokenizerHub: '" + endpoint + "' is not the address of a hub; use one like " +
-                       std::string{public_hub},
-                   "endpoint", endpoint);
+            refuse_whole("TokenizerHub: '" + endpoint +
+                             "' is not the address of a hub; use one like " +
+                             std::string{public_hub},
+                         "endpoint", endpoint);
         }
         auto token = token_of(options, environment);
         auto const unsendable = [](unsigned char c) { return c <= ' ' || c >= 0x7f; };
         if (std::ranges::any_of(token, unsendable)) {
-            refuse("TokenizerHub: the token holds a character that cannot be sent; copy it again",
-                   "token", "");
+            refuse_whole(
+                "TokenizerHub: the token holds a character that cannot be sent; copy it again",
+                "token", "");
         }
         if (options.piece_bytes == 0 || options.max_file_bytes == 0) {
-            refuse("TokenizerHub: piece_bytes and max_file_bytes must be 1 or more", "piece_bytes",
-                   std::to_string(options.piece_bytes));
+            refuse_whole("TokenizerHub: piece_bytes and max_file_bytes must be 1 or more",
+                         "piece_bytes", std::to_string(options.piece_bytes));
         }
         cache_ = options.cache.empty() ? hub_cache_folder(environment) : options.cache;
         if (cache_.empty()) {
-            refuse("TokenizerHub: there is no folder for the cache; set HF_HOME or HOME", "cache",
-                   "");
+            refuse_whole("TokenizerHub: there is no folder for the cache; set HF_HOME or HOME",
+                         "cache", "");
         }
         offline_ = options.offline.value_or(is_set(files::variable(environment, "HF_HUB_OFFLINE")));
         limits_ = {.most = options.max_file_bytes, .piece = options.piece_bytes};
@@ -101,10 +103,11 @@ public:
     [[nodiscard]] fs::path fetch_tokenizer(TokenizerId const& id) const {
         files::check_id(id, fetch_operation);
         if (offline_) {
-            refuse(std::string{fetch_operation} + ": " + id.repository +
-                       " is not in the cache, and HF_HUB_OFFLINE forbids to ask for it; unset "
-                       "it, or put the files there",
-                   "repository", id.repository);
+            refuse_whole(
+                std::string{fetch_operation} + ": " + id.repository +
+                    " is not in the cache, and HF_HUB_OFFLINE forbids to ask for it; unset "
+                    "it, or put the files there",
+                "repository", id.repository);
         }
         files::CachedRepository const repository{cache_, id};
         std::string commit;
@@ -113,10 +116,11 @@ public:
             if (!commit.empty()) break;
         }
         if (commit.empty()) {
-            refuse(std::string{fetch_operation} + ": " + id.repository +
-                       " has neither tokenizer.json nor tiktoken.model; name the repository of "
-                       "its tokenizer, or make a tokenizer.json and name that",
-                   "repository", id.repository);
+            refuse_whole(
+                std::string{fetch_operation} + ": " + id.repository +
+                    " has neither tokenizer.json nor tiktoken.model; name the repository of "
+                    "its tokenizer, or make a tokenizer.json and name that",
+                "repository", id.repository);
         }
         // The rest of that very commit, even if there is a newer one by now.
         for (auto const* name :

@@ -50,15 +50,16 @@ void check_id(TokenizerId const& id, std::string_view operation) {
         is_part(std::string_view{id.repository}.substr(0, slash)) &&
         (slash == std::string::npos || is_part(std::string_view{id.repository}.substr(slash + 1)));
     if (!named) {
-        refuse(std::string{operation} + ": '" + id.repository +
-                   "' is not the name of a repository; use ORGANIZATION/NAME, or the path of a "
-                   "file or folder that exists",
-               "repository", id.repository);
+        refuse_whole(
+            std::string{operation} + ": '" + id.repository +
+                "' is not the name of a repository; use ORGANIZATION/NAME, or the path of a "
+                "file or folder that exists",
+            "repository", id.repository);
     }
     if (id.revision && !is_reference(*id.revision)) {
-        refuse(std::string{operation} + ": '" + *id.revision +
-                   "' is not a revision; use a commit, branch or tag",
-               "revision", *id.revision);
+        refuse_whole(std::string{operation} + ": '" + *id.revision +
+                         "' is not a revision; use a commit, branch or tag",
+                     "revision", *id.revision);
     }
 }
 

@@ -63,24 +63,26 @@ bool is_redirect(int status) {
     auto const code = header(head, "x-error-code");
     auto const what = std::string{fetching} + ": " + id.repository;
     if (code == "RevisionNotFound") {
-        refuse(what + " has no revision " + id.revision.value_or("main") + "; name another one",
-               "revision", id.revision.value_or("main"));
+        refuse_whole(
+            what + " has no revision " + id.revision.value_or("main") + "; name another one",
+            "revision", id.revision.value_or("main"));
     }
     if (code == "GatedRepo" || head.status == 403) {
-        refuse(
+        refuse_whole(
             what + " may not be read; accept its terms on the page of the model, and set HF_TOKEN",
             "repository", id.repository);
     }
     if (head.status == 401 || head.status == 404) {
-        refuse(what +
-                   " does not exist, or may not be read without a token; check the name, or set "
-                   "HF_TOKEN",
-               "repository", id.repository);
+        refuse_whole(
+            what +
+                " does not exist, or may not be read without a token; check the name, or set "
+                "HF_TOKEN",
+            "repository", id.repository);
     }
     auto const answer =
         what + ": the hub answered " + std::to_string(head.status) + " for " + std::string{file};
     if (head.status == 429 || head.status >= 500) give_up(answer + "; try again later");
-    refuse(answer + "; check HF_ENDPOINT", "endpoint", std::to_string(head.status));
+    refuse_whole(answer + "; check HF_ENDPOINT", "endpoint", std::to_string(head.status));
 }
 
 /// "bytes 0-99/1000"

@@ -19,10 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void cannot_write(fs::path const& path, int code) {
-    refuse(std::string{fetching} + ": cannot write " + path.string() + " (" +
-               std::generic_category().message(code) +
-               "); make the cache writable, or set HF_HUB_CACHE",
-           "cache", path.string());
+    refuse_whole(std::string{fetching} + ": cannot write " + path.string() + " (" +
+                     std::generic_category().message(code) +
+                     "); make the cache writable, or set HF_HUB_CACHE",
+                 "cache", path.string());
 }
 
 /// A file that grows at its end.
@@ -67,10 +67,10 @@ private:
 };
 
 [[noreturn]] void too_large(HubFile const& file, std::uint64_t size, std::uint64_t most) {
-    refuse(std::string{fetching} + ": " + file.name + " has " + std::to_string(size) +
-               " bytes or more, and " + std::to_string(most) +
-               " are allowed; raise HubOptions::max_file_bytes if that is right",
-           "max_file_bytes", std::to_string(most));
+    refuse_whole(std::string{fetching} + ": " + file.name + " has " + std::to_string(size) +
+                     " bytes or more, and " + std::to_string(most) +
+                     " are allowed; raise HubOptions::max_file_bytes if that is right",
+                 "max_file_bytes", std::to_string(most));
 }
 
 /// One request; true if it is known that nothing is left.

@@ -37,7 +37,7 @@ public:
     [[noreturn]] void fail() const {
         std::string looked;
         for (auto const& place : looked_) looked += (looked.empty() ? "" : ", ") + place;
-        files::refuse(
+        files::refuse_whole(
             "find_tokenizer: there is no tokenizer.json of " + id_.repository +
                 (id_.revision ? " at revision " + *id_.revision : std::string{}) +
                 " on this machine (looked at " + looked +

@@ -81,11 +81,12 @@ TextTokenizer load_ranks(TokenizerFiles const& from, TokenizerConfig const& conf
         known.special_tokens = options.tiktoken_special_tokens;
     }
     if (known.pattern.empty()) {
-        files::refuse("load_tokenizer: " + from.tokenizer.string() +
-                          " has no pattern that cuts a text into words, and its name tells none; "
-                          "give the pattern, or rename the file to that of its encoding, e.g. "
-                          "o200k_base.tiktoken",
-                      "tiktoken_pattern", from.tokenizer.string());
+        files::refuse_whole(
+            "load_tokenizer: " + from.tokenizer.string() +
+                " has no pattern that cuts a text into words, and its name tells none; "
+                "give the pattern, or rename the file to that of its encoding, e.g. "
+                "o200k_base.tiktoken",
+            "tiktoken_pattern", from.tokenizer.string());
     }
     return TextTokenizer::from_tiktoken({.ranks = text,
                                          .pattern = known.pattern,

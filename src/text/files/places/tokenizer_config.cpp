@@ -20,9 +20,9 @@ namespace json = boost::json;
 constexpr std::string_view reading = "read_tokenizer_config";
 
 [[noreturn]] void wrong(fs::path const& file, std::string const& member, std::string const& what) {
-    files::refuse(std::string{reading} + ": " + file.string() + ": " + what +
-                      "; save the tokenizer again, or take its files from where it came from",
-                  member, file.string());
+    files::refuse_whole(std::string{reading} + ": " + file.string() + ": " + what +
+                            "; save the tokenizer again, or take its files from where it came from",
+                        member, file.string());
 }
 
 json::object object_in(fs::path const& file) {

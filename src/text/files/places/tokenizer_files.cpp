@@ -45,12 +45,13 @@ bool looks_like_json(std::string_view text) {
 
 [[noreturn]] void refuse_sentencepiece(fs::path const& file) {
     auto const folder = file.parent_path().empty() ? fs::path{"."} : file.parent_path();
-    files::refuse("find_tokenizer_files: " + file.string() +
-                      " is a SentencePiece model, and only tokenizer.json is read; make one with "
-                      "Hugging Face's transformers: python3 -c \"from transformers import "
-                      "AutoTokenizer as A; A.from_pretrained('" +
-                      folder.string() + "').save_pretrained('" + folder.string() + "')\"",
-                  "tokenizer", file.string());
+    files::refuse_whole(
+        "find_tokenizer_files: " + file.string() +
+            " is a SentencePiece model, and only tokenizer.json is read; make one with "
+            "Hugging Face's transformers: python3 -c \"from transformers import "
+            "AutoTokenizer as A; A.from_pretrained('" +
+            folder.string() + "').save_pretrained('" + folder.string() + "')\"",
+        "tokenizer", file.string());
 }
 
 TokenizerFormat format_of(fs::path const& file) {
@@ -58,10 +59,11 @@ TokenizerFormat format_of(fs::path const& file) {
     if (looks_like_json(begin)) return TokenizerFormat::json;
     if (looks_like_ranks(begin)) return TokenizerFormat::tiktoken;
     if (file.extension() == ".model") refuse_sentencepiece(file);
-    files::refuse("find_tokenizer_files: " + file.string() +
-                      " is neither a tokenizer.json nor a list of ranks as tiktoken has them; "
-                      "name another file, or the folder of a model",
-                  "tokenizer", file.string());
+    files::refuse_whole(
+        "find_tokenizer_files: " + file.string() +
+            " is neither a tokenizer.json nor a list of ranks as tiktoken has them; "
+            "name another file, or the folder of a model",
+        "tokenizer", file.string());
 }
 
 /// Null if there is none, the only one otherwise.
@@ -77,10 +79,10 @@ std::optional<fs::path> only_tiktoken_file(fs::path const& folder) {
     if (found.empty()) return std::nullopt;
     if (found.size() > 1) {
         std::ranges::sort(found);
-        files::refuse("find_tokenizer_files: " + folder.string() +
-                          " has several *.tiktoken files (" + found[0].filename().string() + ", " +
-                          found[1].filename().string() + "); name one of them",
-                      "tokenizer", folder.string());
+        files::refuse_whole("find_tokenizer_files: " + folder.string() +
+                                " has several *.tiktoken files (" + found[0].filename().string() +
+                                ", " + found[1].filename().string() + "); name one of them",
+                            "tokenizer", folder.string());
     }
     return found.front();
 }
@@ -90,7 +92,7 @@ fs::path tokenizer_in(fs::path const& folder) {
     if (auto file = folder / "tiktoken.model"; files::is_file(file)) return file;
     if (auto file = only_tiktoken_file(folder)) return *file;
     if (auto file = folder / "tokenizer.model"; files::is_file(file)) return file;
-    files::refuse(
+    files::refuse_whole(
         "find_tokenizer_files: there is no tokenizer.json, tiktoken.model or *.tiktoken in " +
             folder.string() + "; name the folder or file of a tokenizer",
         "tokenizer", folder.string());
@@ -101,10 +103,10 @@ fs::path tokenizer_in(fs::path const& folder) {
 TokenizerFiles find_tokenizer_files(fs::path const& file_or_folder) {
     bool const folder = files::is_folder(file_or_folder);
     if (!folder && !files::is_file(file_or_folder)) {
-        files::refuse("find_tokenizer_files: there is no file or folder " +
-                          file_or_folder.string() +
-                          "; name a tokenizer.json or the folder of a model",
-                      "tokenizer", file_or_folder.string());
+        files::refuse_whole("find_tokenizer_files: there is no file or folder " +
+                                file_or_folder.string() +
+                                "; name a tokenizer.json or the folder of a model",
+                            "tokenizer", file_or_folder.string());
     }
     TokenizerFiles found;
     found.tokenizer = folder ? tokenizer_in(file_or_folder) : file_or_folder;
