@@ -108,7 +108,7 @@ TEST_F(FakeTinkerTest, LetsSamplesWaitInTheQueue) {
 }
 
 TEST_F(FakeTinkerTest, RefusesSoManyRequests) {
-    tinker.refuse(503, 2, {{"retry-after", "3"}});
+    tinker.refuse(429, 2, {{"retry-after", "3"}});
     auto const before = tinker.clock().now();
     (void)sampler.sample(prompt, {.max_tokens = 1}).get();
     EXPECT_GE(tinker.clock().now() - before, 6s);
