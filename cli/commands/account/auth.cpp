@@ -32,7 +32,8 @@ T checked(Result<T> result) {
     if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
-std::string keys_page() { return std::string{console::default_host} + "/keys"; }
+/// Where keys are made and deleted.
+std::string console_page() { return "the console, " + std::string{console::default_host}; }
 
 std::string host_name() {
     char name[256]{};
@@ -63,7 +64,7 @@ std::string read_key(Context& context) {
     if (key.empty())
         throw BadUsage{"no key was given", "paste the key, or pipe it into the command"};
     if (!key.starts_with("tml-") && !key.starts_with("eyJ")) {
-        throw BadUsage{"this is not a key: keys begin with tml-", "make one at " + keys_page()};
+        throw BadUsage{"this is not a key: keys begin with tml-", "make one in " + console_page()};
     }
     return key;
 }
@@ -84,7 +85,7 @@ Exit login(Context& context) {
              .way_out = "tinkxx auth logout, and then log in again"});
         return Exit::failure;
     }
-    context.terminal.note("make a key named tinker-cli-" + host_name() + " at " + keys_page());
+    context.terminal.note("make a key named tinker-cli-" + host_name() + " in " + console_page());
     auto const info = key_info(read_key(context), context);
     checked(store.put(info.id, info.key));
     checked(store.set_default(info.id));
@@ -123,12 +124,12 @@ Exit logout(Context& context) {
     checked(store.remove(*stored.default_id));
     context.terminal.note("the key is removed from " + store.path());
     if (key->type == StoredKey::Type::manual) {
-        context.terminal.note("it still works elsewhere; delete it at " + keys_page());
+        context.terminal.note("it still works elsewhere; delete it in " + console_page());
     }
     if (!failed) return Exit::success;
     auto trouble = trouble_of(*failed);
     trouble.headline = "the service still takes the key";
-    trouble.way_out = "delete it at " + keys_page();
+    trouble.way_out = "delete it in " + console_page();
     context.terminal.complain(trouble);
     return Exit::failure;
 }

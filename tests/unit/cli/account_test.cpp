@@ -83,7 +83,8 @@ TEST_F(Account, LogoutKeepsAPastedKeyAlive) {  // R-CLI-15
     ASSERT_EQ(run({"auth", "login"}).exit, Exit::success);
     auto const done = run({"auth", "logout"});
     EXPECT_EQ(done.exit, Exit::success);
-    EXPECT_THAT(done.err, HasSubstr("it still works elsewhere; delete it at https://"));
+    EXPECT_THAT(done.err,
+                HasSubstr("it still works elsewhere; delete it in the console, https://"));
     EXPECT_THAT(stored(), Not(HasSubstr("secret")));
     EXPECT_THAT(run({"auth", "logout"}).err, HasSubstr("no key is stored"));
 }
