@@ -116,7 +116,7 @@ void print_text(DetokenizeArguments const& arguments, text::TextTokenizer const&
 
 Exit detokenize(DetokenizeArguments const& arguments, Context& context) {
     auto& terminal = context.terminal;
-    return guard("the tokens cannot be decoded", terminal, [&] {
+    return guard("detokenize", "the tokens cannot be decoded", terminal, [&] {
         auto const loaded = choose_tokenizer(arguments.tokenizer);
         if (!arguments.jsonl) {
             print_text(arguments, loaded.tokenizer, context);

@@ -259,7 +259,7 @@ Exit render_by_template(RenderArguments const& arguments, text::LoadedTokenizer 
 
 Exit render(RenderArguments const& arguments, Context& context) {
     auto& terminal = context.terminal;
-    return guard("the conversation cannot be rendered", terminal, [&] {
+    return guard("render", "the conversation cannot be rendered", terminal, [&] {
         check_date(arguments.date);
         auto const loaded = choose_tokenizer(arguments.tokenizer);
         if (arguments.use_template) return render_by_template(arguments, loaded, context);

@@ -80,15 +80,30 @@ std::string printable(std::string text, Terminal const& terminal) {
     return out;
 }
 
+namespace {
+
+/// What the library advises a program to do is an option here.
+void advise(Trouble& trouble) {
+    constexpr std::string_view advice = "choose InvalidUtf8::replace";
+    for (auto* const text : {&trouble.reason, &trouble.way_out}) {
+        if (auto const at = text->find(advice); at != std::string::npos) {
+            text->replace(at, advice.size(), "add --lossy");
+        }
+    }
+}
+
+}  // namespace
+
 Exit complain_of_line(BadLine const& line, std::string_view wanted, Terminal& terminal) {
     auto trouble =
         split_message("line " + std::to_string(line.number) + " cannot be used", line.reason);
+    advise(trouble);
     if (trouble.way_out.empty()) trouble.way_out = wanted;
     terminal.complain(trouble);
     return Exit::failure;
 }
 
-Exit guard(std::string_view headline, Terminal& terminal,
+Exit guard(std::string_view name, std::string_view headline, Terminal& terminal,
            std::function<Exit()> const& command) try {
     auto const done = command();
     terminal.out().flush();
@@ -98,7 +113,8 @@ Exit guard(std::string_view headline, Terminal& terminal,
     return Exit::failure;
 } catch (Error const& error) {
     auto trouble = split_message(std::string{headline}, error.what());
-    if (trouble.way_out.empty()) trouble.way_out = "tinkxx tokenize --help";
+    advise(trouble);
+    if (trouble.way_out.empty()) trouble.way_out = "tinkxx " + std::string{name} + " --help";
     terminal.complain(trouble);
     return Exit::failure;
 } catch (std::system_error const& error) {

@@ -36,7 +36,7 @@ void add_threads(CLI::App& app, unsigned& threads);
 Exit complain_of_line(BadLine const& line, std::string_view wanted, Terminal& terminal);
 
 /// Runs a command, and puts what it throws into words.
-[[nodiscard]] Exit guard(std::string_view headline, Terminal& terminal,
+[[nodiscard]] Exit guard(std::string_view name, std::string_view headline, Terminal& terminal,
                          std::function<Exit()> const& command);
 
 }  // namespace tinkxx::cli

@@ -175,7 +175,7 @@ void print(std::string const& given, text::TextTokenizer const& tokenizer,
 
 Exit tokenize(TokenizeArguments const& arguments, Context& context) {
     auto& terminal = context.terminal;
-    return guard("the text cannot be tokenized", terminal, [&] {
+    return guard("tokenize", "the text cannot be tokenized", terminal, [&] {
         auto const loaded = choose_tokenizer(arguments.tokenizer);
         if (!arguments.jsonl) {
             print(arguments.text ? *arguments.text : read_all(context.in), loaded.tokenizer,
