@@ -2,7 +2,7 @@
 
 #include "all_commands.hpp"
 
-#include "support/fake_tinker.hpp"
+#include "support/raw_tinker.hpp"
 
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ protected:
         return {exit, out.str(), err.str()};
     }
 
-    support::FakeTinker tinker{};
+    support::RawTinker tinker{};
     Screen screen{};
     std::string api_key{"tml-test-key"};
     std::string credentials_file{"/nowhere/credentials.json"};
