@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Error failure(std::string message) {
+Error service_error(std::string message) {
     return Error{{.kind = ErrorKind::status, .message = std::move(message), .http_status = 500}};
 }
 
@@ -55,7 +55,7 @@ protected:
 TEST_F(ConcurrencyTest, SettledCollectsValuesAndErrorsInOrder) {
     auto all = when_all_settled(begin(3));
     calls[2]->promise.set_value(2);
-    calls[0]->promise.set_error(failure("bad"));
+    calls[0]->promise.set_error(service_error("bad"));
     EXPECT_FALSE(all.ready());
     EXPECT_FALSE(calls[1]->cancelled);
     calls[1]->promise.set_value(1);
@@ -69,7 +69,7 @@ TEST_F(ConcurrencyTest, SettledCollectsValuesAndErrorsInOrder) {
 TEST_F(ConcurrencyTest, SettledTakesVoidsAndNothing) {
     std::vector<Future<void>> futures;
     futures.push_back(make_ready_future());
-    futures.push_back(make_failed_future<void>(failure("bad")));
+    futures.push_back(make_failed_future<void>(service_error("bad")));
     auto const results = when_all_settled(std::move(futures)).get();
     EXPECT_TRUE(results.at(0).has_value());
     EXPECT_FALSE(results.at(1).has_value());
@@ -94,7 +94,7 @@ TEST_F(ConcurrencyTest, AnyGivesTheFirstAndCancelsTheOthers) {
 
 TEST_F(ConcurrencyTest, AnyCanEndWithAnError) {
     auto first = when_any(begin(2));
-    calls[0]->promise.set_error(failure("bad"));
+    calls[0]->promise.set_error(service_error("bad"));
     EXPECT_STREQ(first.get().result.error().what(), "bad");
 }
 
@@ -105,7 +105,7 @@ TEST_F(ConcurrencyTest, AnyOfNothingFails) {
 TEST_F(ConcurrencyTest, ArrivalsComeInTheOrderInWhichTheyEnd) {
     Arrivals arrivals{begin(3)};
     calls[2]->promise.set_value(2);
-    calls[0]->promise.set_error(failure("bad"));
+    calls[0]->promise.set_error(service_error("bad"));
     calls[1]->promise.set_value(1);
     std::vector<std::size_t> order;
     for (auto& [index, result] : arrivals) {
@@ -190,7 +190,7 @@ TEST_F(ConcurrencyTest, LimitedEndsByTheFirstFailureOnceNothingIsUnderWay) {
     executor->held = true;
     std::vector<int> const items{1, 2, 3, 4};
     auto all = for_each_limited(items, 2, [&](int) { return begin(); });
-    calls[1]->promise.set_error(failure("bad"));
+    calls[1]->promise.set_error(service_error("bad"));
     EXPECT_FALSE(all.ready());
     executor->release();
     EXPECT_EQ(calls.size(), 2U) << "no more are started";
