@@ -226,7 +226,8 @@ private:
     std::shared_ptr<base::CallbackQueue> queue_;
 };
 
-/// Work that somebody waits for: it tells if it is not done.
+/// Work that somebody waits for: it tells if it is not done. What it holds goes on the loop, since
+/// it may be the last to hold something that belongs there.
 class Errand {
 public:
     using Otherwise = UniqueFunction<void(Error)>;
@@ -245,19 +246,19 @@ public:
     void operator()() {
         try {
             task_();
-            core_ = nullptr;
         } catch (...) {
-            failed(current_error());
+            return failed(current_error());
         }
+        auto const core = std::exchange(core_, nullptr);
+        core->scheduler().post([task = std::move(task_), otherwise = std::move(otherwise_)] {});
     }
 
 private:
     void failed(Error error) noexcept {
         auto const core = std::exchange(core_, nullptr);
         if (!core->takes_callbacks() || core->inherited()) return;
-        core->scheduler().post([tell = std::move(otherwise_), error = std::move(error)]() mutable {
-            tell(std::move(error));
-        });
+        core->scheduler().post([tell = std::move(otherwise_), task = std::move(task_),
+                                error = std::move(error)]() mutable { tell(std::move(error)); });
     }
 
     std::shared_ptr<RuntimeCore> core_;

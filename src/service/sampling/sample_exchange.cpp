@@ -172,10 +172,11 @@ void SampleExchange::decode(RetrievedResult result) {
     owner_.on_stage(Stage::decoding);
     http().runtime().run_callback(
         [this, &owner = owner_, &scheduler = http().scheduler(), handle = owner_.handle(),
-         result = std::move(result)] {
-            auto response = decode_body(result.view(), result.protobuf);
+         result = std::move(result)]() mutable {
+            auto const read = std::move(result);  // which is long, and gone when this returns
+            auto response = decode_body(read.view(), read.protobuf);
             scheduler.post([this, &owner, handle, response = std::move(response),
-                            protobuf = result.protobuf]() mutable {
+                            protobuf = read.protobuf]() mutable {
                 if (owner.goes_on()) decoded(std::move(response), protobuf);
             });
         },

@@ -81,7 +81,8 @@ void TrainingCall::read(std::vector<RetrievedResult> results,
     core().http().runtime().run_callback(
         [this, self, work = std::move(work), done = std::move(done),
          results = std::move(results)]() mutable {
-            auto made = std::make_shared<Made>(work(results));
+            auto const read = std::move(results);  // which is long, and gone when this returns
+            auto made = std::make_shared<Made>(work(read));
             scheduler().post([this, self = std::move(self), done = std::move(done), made] {
                 if (!under_way()) return;
                 set_stage(std::nullopt);

@@ -18,6 +18,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -153,6 +154,22 @@ TEST(Runtime, TellsWhoWaitsForWorkThatThrows) {
     auto const error = answer.get();
     EXPECT_EQ(error.kind(), ErrorKind::callback);
     EXPECT_NE(std::string_view{error.what()}.find("ouch"), std::string_view::npos);
+}
+
+TEST(Runtime, LetsGoOnTheLoopOfWhatWorkHolds) {
+    Runtime const runtime;
+    for (bool const throws : {false, true}) {
+        std::promise<bool> where;
+        auto gone = where.get_future();
+        std::shared_ptr<void> held{nullptr,
+                                   [&](void*) { where.set_value(runtime.scheduler().on_loop()); }};
+        auto otherwise = [held](Error const&) {};
+        auto work = [held = std::move(held), throws] {
+            if (throws) throw std::runtime_error{"no"};
+        };
+        runtime.core()->run_callback(std::move(work), std::move(otherwise));
+        EXPECT_TRUE(gone.get()) << (throws ? "after work that throws" : "after work that is done");
+    }
 }
 
 TEST(Runtime, OutlivesAnExecutorThatThrows) {
