@@ -39,8 +39,10 @@ constexpr std::size_t at_once = 4;
 constexpr double one_by_one = 0.7;
 /// For the server to do away with what an attack left, before its memory is looked at.
 constexpr auto rest = 1s;
-/// Rounds without which growth cannot be told from a cache that fills.
+/// Rounds and time without which growth cannot be told from caches that fill: the server keeps
+/// weights that nobody uses for five minutes.
 constexpr std::size_t rounds_for_growth = 4;
+constexpr auto time_for_growth = 5min;
 
 double milliseconds(Clock::duration time) {
     return std::chrono::duration<double, std::milli>{time}.count();
@@ -277,6 +279,10 @@ private:
 
 std::uint64_t mebibytes(std::uint64_t bytes) { return bytes >> 20U; }
 
+bool tells_growth(Options const& options, Report const& report) {
+    return report.rounds >= rounds_for_growth && options.length >= time_for_growth;
+}
+
 void judge_memory(Options const& options, Report const& report, Problems& problems) {
     if (mebibytes(report.peak) > options.memory_limit) {
         std::string who;
@@ -288,7 +294,7 @@ void judge_memory(Options const& options, Report const& report, Problems& proble
                      " MiB of memory (limit " + std::to_string(options.memory_limit) + " MiB)" +
                      who);
     }
-    if (report.rounds < rounds_for_growth || report.at_rest.flat()) return;
+    if (!tells_growth(options, report) || report.at_rest.flat()) return;
     auto const [first, second] = report.at_rest.halves();
     problems.add("memory of the server between rounds grew from " +
                  std::to_string(mebibytes(first)) + " to " + std::to_string(mebibytes(second)) +
@@ -371,7 +377,7 @@ void print_table(Options const& options, Report const& report) {
         << " s; " << report.steps << " training steps\n"
         << "  memory   at most " << mebibytes(report.peak) << " MiB (limit " << options.memory_limit
         << " MiB); between rounds " << mebibytes(first) << " then " << mebibytes(second) << " MiB"
-        << (report.rounds < rounds_for_growth ? ", too few rounds to tell growth" : "") << '\n'
+        << (tells_growth(options, report) ? "" : ", too short a time to tell growth") << '\n'
         << "  end      " << in_words(report.end) << " after SIGTERM, with work left\n";
     std::cout << out.str() << std::flush;
 }
