@@ -9,7 +9,7 @@
 
 namespace tinkxx {
 
-/// Which weights to draw from, and how. Every field but one of the first two has a working
+/// Which weights to sample from, and how. Every field but one of the first two has a working
 /// default.
 struct SamplerOptions {
     /// E.g. "Qwen/Qwen3-8B". One of the two must be given.
@@ -44,7 +44,7 @@ struct FromStateOptions {
     std::optional<OptimizerConfig> optimizer{};
 };
 
-/// How the weights of a model are drawn from.
+/// How to sample from the weights of a model.
 struct TrainedSamplerOptions {
     RetryConfig retry{};
     /// As `SamplerOptions::record_stability_info`.

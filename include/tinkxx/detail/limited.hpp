@@ -81,7 +81,7 @@ struct KeepValues : VectorValues<T> {
     }
 };
 
-/// Behind `for_each_limited`. Kept alive by the calls under way, and by whoever is in `advance`.
+/// Behind `for_each_limited`. Kept alive by the calls under way, and by the thread in `advance`.
 template <class Range, class Fn, class Values, class Answer>
 class Limited : public std::enable_shared_from_this<Limited<Range, Fn, Values, Answer>> {
     using Called = std::remove_cvref_t<
@@ -110,8 +110,8 @@ private:
     using Iterator = decltype(std::begin(std::declval<Range&>().get()));
     using End = decltype(std::end(std::declval<Range&>().get()));
 
-    /// Starts calls while there is room. One thread at a time: whoever comes meanwhile leaves it to
-    /// that one, which looks again before it goes.
+    /// Starts calls while there is room. One thread at a time does so; another that comes meanwhile
+    /// returns at once, since the first looks again before it returns.
     void advance() {
         auto const keep_alive = this->shared_from_this();
         std::unique_lock lock{mutex_};
@@ -205,7 +205,7 @@ private:
     }
 
     Promise<Answer> promise_{};
-    // For whoever is in `advance`.
+    // For the thread in `advance`.
     Range range_;
     Fn fn_;
     std::optional<Iterator> at_{};

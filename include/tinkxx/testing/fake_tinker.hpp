@@ -102,8 +102,8 @@ public:
 
     // What goes wrong -----------------------------------------------------------------------
 
-    /// Lets requests wait in the queue: whoever asks for a result before `time` is over is told
-    /// this state and reason.
+    /// Lets requests wait in the queue: until `time` is over, each question for a result is
+    /// answered with this state and reason.
     void pause(QueueState state, std::string reason, std::chrono::nanoseconds time);
     /// Answers the next `times` requests to sample or train with this HTTP status, such as 429 or
     /// 503, and `headers`, such as `retry-after`.
